@@ -1,0 +1,137 @@
+"""What can go wrong, with one root: every error says what, where, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+_CREDENTIALS = re.compile(r"(?P<head>://(?:postgres/)?[^\s/:@]*:)[^\s]*?(?=@[^\s@/]+)")
+_PASSWORD_FIELD = re.compile(r"(?i)(?P<head>\b(?:password|passwd|pwd|secret|token)\s*[=:]\s*)[^\s&;,'\"]+")
+
+
+def mask(text: str) -> str:
+    """The same text with every password in a URI or a `password=` field replaced by `***`."""
+    return _PASSWORD_FIELD.sub(r"\g<head>***", _CREDENTIALS.sub(r"\g<head>***", text))
+
+
+class MainstemError(Exception):
+    """The root of all errors of this library.
+
+    `message` says what happened and where, `hint` what to do next, `details` carries the same as data.
+    `retryable` promises that the same call may succeed later and that nothing was written by this one.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
+        self.message = mask(message)
+        self.hint = mask(hint) if hint else None
+        self.details: Mapping[str, Any] = details
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error as data, for `--json` and for job reports."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "retryable": self.retryable,
+            **{key: mask(value) if isinstance(value, str) else value for key, value in self.details.items()},
+        }
+
+
+class UsageError(MainstemError):
+    """The call itself is wrong: a malformed URI, an unknown setting, a bad predicate."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class ConflictError(MainstemError):
+    """Another commit won, and Delta's rules do not let this one follow it. Nothing was written."""
+
+    code = "conflict"
+    exit_code = 3
+
+
+class ForeignCommit(ConflictError):
+    """An outside engine wrote a version into `_delta_log` that the catalog does not have."""
+
+    code = "foreign_commit"
+
+
+class ValidationFailed(MainstemError):
+    """Catalog and log, or data and expectations, do not agree."""
+
+    code = "validation_failed"
+    exit_code = 4
+
+
+class GateFailed(ValidationFailed):
+    """A quality gate refused the staged state. Nothing was committed."""
+
+    code = "gate_failed"
+
+
+class TableNotFound(MainstemError):
+    """The catalog has no table of that name."""
+
+    code = "table_not_found"
+    exit_code = 5
+
+
+class VersionNotFound(MainstemError):
+    """The table has no such version, or no longer has it; the message names the valid range."""
+
+    code = "version_not_found"
+    exit_code = 5
+
+
+class SchemaDrift(MainstemError):
+    """The catalog's `dl_*` schema is not the one that this library expects."""
+
+    code = "schema_drift"
+    exit_code = 6
+
+
+class UnsupportedFeature(MainstemError):
+    """The table or the session needs something that this library or its engines cannot honour."""
+
+    code = "unsupported_feature"
+    exit_code = 7
+
+
+class CorruptLog(MainstemError):
+    """A `_delta_log` breaks the Delta protocol; the message gives file and line."""
+
+    code = "corrupt_log"
+    exit_code = 8
+
+
+class CorruptCatalog(MainstemError):
+    """The `dl_*` rows contradict each other."""
+
+    code = "corrupt_catalog"
+    exit_code = 8
+
+
+class EngineBusy(MainstemError):
+    """The database did not answer or let us in within the configured time. Nothing was written."""
+
+    code = "engine_busy"
+    exit_code = 75
+    retryable = True
+
+
+class CommitUnknown(MainstemError):
+    """The connection was lost during COMMIT and the outcome could not be looked up; repeating with the same token is safe."""
+
+    code = "commit_unknown"
+    exit_code = 75
+    retryable = True
