@@ -1,0 +1,58 @@
+# `make` shows what there is. `make demo` and `make test` set up all they need on a fresh machine.
+SHELL := /bin/bash
+BIN := .venv/bin
+READY := .venv/.ready
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): setup.cfg constraints.txt pyproject.toml .ci/setup
+	@.ci/setup
+	@touch $@
+
+.PHONY: setup
+setup: $(READY) ## the environment in .venv, Java if it is missing
+
+.PHONY: demo
+demo: $(READY) ## a tour on a small Delta table
+	@$(BIN)/mainstem demo
+
+.PHONY: test
+test: $(READY) ## every test, on the three databases
+	$(BIN)/python -m pytest -m "not slow"
+
+.PHONY: test-fast
+test-fast: $(READY) ## the tests that need neither Spark nor a server, in seconds
+	$(BIN)/python -m pytest tests/unit
+
+.PHONY: test-all
+test-all: $(READY) ## every test, the slow ones too
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: $(READY) ## format, style, types, layers
+	$(BIN)/ruff format --check lib jobs tests
+	$(BIN)/ruff check lib jobs tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(READY) ## put the code into the house format
+	$(BIN)/ruff format lib jobs tests
+	$(BIN)/ruff check --fix lib jobs tests
+
+.PHONY: dist
+dist: $(READY) ## the wheel, for --py-files
+	@rm -rf dist build
+	$(BIN)/python -m build --wheel --quiet
+
+.PHONY: constraints
+constraints: $(READY) ## write constraints.txt anew from .venv
+	@{ head -n 1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new && mv constraints.new constraints.txt
+
+.PHONY: clean
+clean: ## remove what was built; .venv stays
+	rm -rf dist build lib/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache spark-warehouse

@@ -1,0 +1,88 @@
+"""One Postgres and one Spark session for the whole run; a catalog of its own for every test, on each of three engines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from mainstem import Catalog, build_session, open_catalog
+from mainstem.engines.postgres_server import PostgresServer, start_postgres_server
+
+ENGINES = ("postgres", "sqlite", "duckdb")
+_skipped_engines: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test sees no MAINSTEM_* of the shell that runs it."""
+    for name in [name for name in os.environ if name.startswith("MAINSTEM_") and name not in _FOR_TESTS]:
+        monkeypatch.delenv(name)
+
+
+_FOR_TESTS = {"MAINSTEM_TEST_POSTGRES", "MAINSTEM_CORPUS"}
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server of our own, whose log shows every statement."""
+    server = start_postgres_server(settings={"log_statement": "all", "max_connections": "200"})
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_uri(request: pytest.FixtureRequest) -> str:
+    """The database for this run: ours, or the one that MAINSTEM_TEST_POSTGRES names."""
+    given = os.environ.get("MAINSTEM_TEST_POSTGRES")
+    return given or request.getfixturevalue("postgres_server").uri()
+
+
+@pytest.fixture(params=ENGINES)
+def catalog_uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a catalog that does not exist yet, on each engine in turn."""
+    if request.param != "postgres":
+        yield f"{request.param}:///{tmp_path}/lake.{request.param}"
+        return
+    address = request.getfixturevalue("postgres_uri")
+    schema = f"test_{uuid4().hex[:12]}"
+    yield f"{address}?schema={schema}"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+@pytest.fixture
+def catalog(catalog_uri: str) -> Iterator[Catalog]:
+    """A migrated catalog, on each engine in turn."""
+    with open_catalog(catalog_uri) as opened:
+        opened.migrate()
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one session of the run; small, because the machine is."""
+    session = build_session("mainstem tests", master="local[2]", **{"spark.sql.shuffle.partitions": "2"})
+    yield session
+    session.stop()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and any(f"[{engine}" in report.nodeid or f"-{engine}" in report.nodeid for engine in ENGINES):
+        _skipped_engines.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skipped engine is a failed run: what was not tried does not hold."""
+    if _skipped_engines:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for name in _skipped_engines:
+        terminalreporter.write_line(f"a skipped engine fails the run: {name}", red=True)
