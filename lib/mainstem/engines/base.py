@@ -1,0 +1,216 @@
+"""What the library asks of a database, and nothing that only one database has.
+
+An engine opens connections lazily, runs statements with `:name` values, says what an exception means for the
+caller, and tells Spark how to reach the same data over JDBC.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
+
+from mainstem import observe, sqltext
+from mainstem.errors import EngineBusy, MainstemError
+from mainstem.settings import Settings
+from mainstem.uri import CatalogUri, Secret
+
+T = TypeVar("T")
+Connection = Any  # psycopg, sqlite3 and duckdb share execute() and no type
+
+
+class Outcome(Enum):
+    """What an exception of a driver means for the one who made the call."""
+
+    LOST = "another writer won"
+    BUSY = "the database is busy; later may work"
+    UNKNOWN = "the connection was lost; whether the statement took effect is not known"
+    FATAL = "the database refused"
+
+
+class EngineError(MainstemError):
+    """The database refused a statement; `outcome` says what that means, `at_commit` whether COMMIT itself failed."""
+
+    code = "engine"
+
+    def __init__(self, message: str, *, outcome: Outcome, at_commit: bool = False) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.at_commit = at_commit
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What callers may build on; asked by name, never by the engine's name."""
+
+    many_processes: bool  # several processes may hold the catalog open for writing at once
+    row_locks: bool  # writers of different tables do not wait for each other
+    schemas: bool  # `?schema=` is honoured
+    file: bool  # the catalog is a file on this machine's disk
+
+
+@dataclass(frozen=True, slots=True)
+class Jdbc:
+    """How Spark reaches the catalog. The password is in `options()` alone, never in the URL."""
+
+    url: str
+    driver: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    password: Secret | None = None
+
+    def options(self) -> dict[str, str]:
+        """The options of Spark's JDBC source; Spark masks `password` in plans."""
+        secret = {"password": self.password.reveal()} if self.password else {}
+        return {"url": self.url, "driver": self.driver, **self.properties, **secret}
+
+
+class Engine(ABC):
+    """One database that holds a catalog. Opening is lazy: building an engine touches nothing."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    fragments: ClassVar[Mapping[str, str]]
+
+    def __init__(self, uri: CatalogUri, settings: Settings) -> None:
+        self.uri = uri
+        self.settings = settings
+        self.bound = lru_cache(maxsize=512)(self._bound)
+
+    # What each engine does in its own way.
+
+    @abstractmethod
+    def lease(self, *, write: bool) -> AbstractContextManager[Connection]:
+        """A connection outside any transaction, waiting for one within the settings' limits."""
+
+    @abstractmethod
+    def placeholder(self, name: str) -> str: ...
+
+    @abstractmethod
+    def classify(self, error: BaseException) -> Outcome:
+        """What this exception means, by its type or code, never by its words."""
+
+    @abstractmethod
+    def copy(self, connection: Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+        """Put many rows into a table by the fastest road that this database has; how many they were."""
+
+    @abstractmethod
+    def jdbc(self) -> Jdbc: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back every idle connection. The engine may be used again afterwards."""
+
+    begin_write: ClassVar[str] = "BEGIN"
+    double_percent: ClassVar[bool] = False
+
+    def adapt(self, value: object) -> object:
+        """A value as this database's driver wants it."""
+        return value
+
+    def affected(self, cursor: Any) -> int:
+        """How many rows the last INSERT, UPDATE or DELETE touched."""
+        return int(cursor.rowcount)
+
+    def now(self, connection: Connection) -> datetime:
+        """The database's clock. An embedded database has this process's."""
+        return datetime.now(UTC)
+
+    def migration_lock(self, connection: Connection) -> None:
+        """Held from here to the end of the transaction, so that two processes never migrate at once."""
+
+    def tables(self, connection: Connection) -> set[str]:
+        """The `dl_*` tables that are there."""
+        return {row[0] for row in self.execute(connection, self.fragments["list_tables"], {}).fetchall()}
+
+    # What is the same for all of them.
+
+    def _bound(self, sql: str) -> sqltext.Bound:
+        rendered = sqltext.render(sql, self.fragments)
+        return sqltext.bind(rendered, self.placeholder, double_percent=self.double_percent)
+
+    def execute(self, connection: Connection, sql: str, values: Mapping[str, object]) -> Any:
+        """Run one statement with bound values; the driver's cursor."""
+        bound = self.bound(sql)
+        if not bound.names:
+            return connection.execute(bound.text.replace("%%", "%") if self.double_percent else bound.text)
+        return connection.execute(bound.text, {name: self.adapt(value) for name, value in bound.pick(values).items()})
+
+    @contextmanager
+    def failures(self, *, at_commit: bool = False) -> Iterator[None]:
+        """Turn the driver's exceptions into `EngineError`, with the outcome decided here and once."""
+        try:
+            yield
+        except MainstemError:
+            raise
+        except Exception as error:
+            if not self.is_driver_error(error):
+                raise
+            outcome = self.classify(error)
+            said = " ".join(str(error).split())
+            raise EngineError(f"{self.title} at {self.uri}: {said}", outcome=outcome, at_commit=at_commit) from error
+
+    @abstractmethod
+    def is_driver_error(self, error: BaseException) -> bool: ...
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for statements that each see the newest committed state."""
+        with self.failures(), self.lease(write=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction: all of the block or nothing of it."""
+        with self.failures(), self.lease(write=True) as connection:
+            connection.execute(self.begin_write)
+            try:
+                yield connection
+            except BaseException:
+                self.rollback(connection)
+                raise
+            with self.failures(at_commit=True):
+                try:
+                    connection.execute("COMMIT")
+                except BaseException:
+                    self.rollback(connection)
+                    raise
+
+    def rollback(self, connection: Connection) -> None:
+        """End the transaction; a connection that is gone has ended it already."""
+        try:
+            connection.execute("ROLLBACK")
+        except Exception as error:
+            if not self.is_driver_error(error):
+                raise
+
+    def patiently(self, call: Callable[[], T], *, what: str) -> T:
+        """Repeat what failed for a passing reason, with growing, jittered waits, up to the settings' limit.
+
+        For calls that may be repeated: connecting, and statements that only read.
+        """
+        attempts = max(1, self.settings.reconnect_attempts)
+        for attempt in range(1, attempts + 1):
+            try:
+                with self.failures():
+                    return call()
+            except EngineError as error:
+                if error.outcome is Outcome.FATAL:
+                    raise
+                if attempt == attempts:
+                    raise EngineBusy(
+                        f"{what} failed {attempts} times; the last time {error.message}.",
+                        hint="Nothing was written. Check that the database answers, then repeat; "
+                        "the limits are the settings reconnect_attempts and busy_timeout.",
+                    ) from error
+                wait = min(self.settings.reconnect_max_wait, 0.05 * 2**attempt) * random.uniform(0.5, 1.0)
+                observe.event("engine.retry", engine=self.name, attempt=attempt, wait=round(wait, 3), error=error)
+                time.sleep(wait)
+        raise AssertionError("unreachable")
