@@ -6,13 +6,52 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-_CREDENTIALS = re.compile(r"(?P<head>://(?:postgres/)?[^\s/:@]*:)[^\s]*?(?=@[^\s@/]+)")
-_PASSWORD_FIELD = re.compile(r"(?i)(?P<head>\b(?:password|passwd|pwd|secret|token)\s*[=:]\s*)[^\s&;,'\"]+")
+# Where a password may begin: after `scheme:/user:`; in our own schemes also behind path segments or without slashes,
+# because a malformed URI (`postgres:/u:pw@h`, `deltasql://postgres/u:p/w@h`) must not show more than a right one.
+_USER = re.compile(
+    r"(?i)(?:\b(?:postgres(?:ql)?|deltasql):(?P<path>(?:[^\s/:@]*/)*)|:/+)(?P<user>[^\s/:@]*):",
+)
+_WORD = re.compile(r"\S*")
+_PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|[.,;:)\]}'\"`>]*$)")
+_NOT_A_USER = re.compile(r"[\[\]{}'\"`,?=]")
+_PASSWORD_FIELD = re.compile(
+    r"(?i)(?P<head>(?:password|passwd|pwd|secret[\w.-]{0,40}|\btoken)\\{0,3}['\"]?\s*[=:]\s*)"
+    r"(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|[^\s&]+)"
+)
 
 
 def mask(text: str) -> str:
-    """The same text with every password in a URI or a `password=` field replaced by `***`."""
-    return _PASSWORD_FIELD.sub(r"\g<head>***", _CREDENTIALS.sub(r"\g<head>***", text))
+    """The same text with every password in a URI or a `password=` field replaced by `***`.
+
+    Holds for malformed URIs too: where the end of a password is in doubt, rather too much is hidden than too little.
+    """
+    return _PASSWORD_FIELD.sub(r"\g<head>***", "".join(map(_mask_line, text.splitlines(keepends=True))))
+
+
+def _mask_line(line: str) -> str:
+    shown: list[str] = []
+    at = word_end = last_in_word = 0
+    last_in_line = line.rfind("@")
+    # A loop and not one longer expression: each character is looked at a bounded number of times on any text.
+    while found := _USER.search(line, at):
+        start = end = found.end()
+        if start >= word_end and (word := _WORD.match(line, start)):
+            word_end, last_in_word = word.end(), line.rfind("@", start, word.end())
+        if last_in_word >= start:
+            end = last_in_word
+        elif _lone_password(found, word_end):
+            # A password with a raw space in it ends at a later `@`, else with the word.
+            end = max(word_end, last_in_line)
+        shown += [line[at:start], "***" if end > start else ""]
+        at = end
+    return "".join(shown) + line[at:]
+
+
+def _lone_password(found: re.Match[str], word_end: int) -> bool:
+    """Whether `://user:rest` without an `@` is rather a user and a password than a host and a port."""
+    if (found["path"] or "").strip("/").lower() not in {"", "postgres"} or _NOT_A_USER.search(found["user"]):
+        return False
+    return found.end() < word_end and not _PORT.match(found.string, found.end(), word_end)
 
 
 class MainstemError(Exception):
