@@ -1,0 +1,86 @@
+"""From actions back to the lines of a commit file, the same bytes whoever writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import orjson
+
+from mainstem.deltalog.jsontext import members
+from mainstem.deltalog.layout import COLUMNS, Column, Kind
+from mainstem.model import (
+    Action,
+    AddFile,
+    CdcFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    OtherAction,
+    Protocol,
+    RemoveFile,
+    Txn,
+)
+
+NAMES: dict[type[Action], str] = {
+    AddFile: "add",
+    RemoveFile: "remove",
+    CdcFile: "cdc",
+    Metadata: "metaData",
+    Protocol: "protocol",
+    Txn: "txn",
+    DomainMetadata: "domainMetadata",
+}
+_BY_KEY = {name: {column.key: column for column in columns} for name, columns in COLUMNS.items()}
+
+
+def serialize_commit(actions: Iterable[Action]) -> bytes:
+    """A commit file: commitInfo first, the rest in `seq` order, one JSON object a line, each line ended.
+
+    Parsing it gives the same actions, and serializing those gives the same bytes.
+    """
+    ordered = sorted(actions, key=lambda action: (not isinstance(action, CommitInfo), action.seq))
+    return b"".join([serialize_action(action) + b"\n" for action in ordered])
+
+
+def serialize_action(action: Action) -> bytes:
+    """One line, without its end: field for field what was parsed, unknown fields and explicit nulls included."""
+    if isinstance(action, CommitInfo):
+        return b'{"commitInfo":' + _one_line(action.body).encode() + b"}"
+    if isinstance(action, OtherAction):
+        return b"{" + orjson.dumps(action.name) + b":" + _one_line(action.body).encode() + b"}"
+    name = NAMES[type(action)]
+    if action.extra is None:
+        fields = {
+            column.key: orjson.Fragment(_one_line(value)) if column.kind is Kind.JSON else value
+            for column in COLUMNS[name]
+            if (value := getattr(action, column.attribute)) is not None
+        }
+        return orjson.dumps({name: fields})
+    return f'{{"{name}":{{{_with_extra(name, action, action.extra)}}}}}'.encode()
+
+
+def _with_extra(name: str, action: Action, extra: str) -> str:
+    kept = {member.key: member for member in members(extra, strict=frozenset())}
+    unknown = (
+        {member.key: member.text for member in members(kept["fields"].text, strict=frozenset())}
+        if "fields" in kept
+        else {}
+    )
+    columns = _BY_KEY[name]
+    return ",".join(
+        f"{json.dumps(key)}:{unknown[key] if key in unknown else _value(action, columns[key])}"
+        for key in kept["keys"].value
+    )
+
+
+def _value(action: Action, column: Column) -> str:
+    value = getattr(action, column.attribute)
+    if value is None:
+        return "null"
+    return _one_line(value) if column.kind is Kind.JSON else orjson.dumps(value).decode()
+
+
+def _one_line(text: str) -> str:
+    # Inside of a JSON string a line break is always escaped, so a raw one is a blank between two tokens.
+    return text.replace("\n", " ") if "\n" in text else text
