@@ -1,4 +1,4 @@
-"""One Postgres and one Spark session for the whole run; a catalog of its own for every test, on each of three engines."""
+"""One Postgres and one Spark session for the whole run; for every test a catalog of its own, on each engine."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class EngineBusy(MainstemError):
 
 
 class CommitUnknown(MainstemError):
-    """The connection was lost during COMMIT and the outcome could not be looked up; repeating with the same token is safe."""
+    """The connection was lost during COMMIT and the outcome is not known; repeating with the same token is safe."""
 
     code = "commit_unknown"
     exit_code = 75

@@ -189,6 +189,6 @@ def _refuse_loss(engine: Engine, steps: list[Migration]) -> None:
         listed = ", ".join(f"{rows} rows of {table}" for table, rows in sorted(lost.items()))
         raise UsageError(
             f"going down to migration {steps[0].number - 1} would lose {listed}.",
-            hint="Nothing was changed. Repeat with --allow-data-loss if that is meant; no _delta_log is touched either way.",
+            hint="Nothing was changed. Repeat with --allow-data-loss if that is meant; no _delta_log is touched.",
             lost=lost,
         )

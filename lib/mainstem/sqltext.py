@@ -106,9 +106,7 @@ def named_blocks(script: str) -> dict[str, str]:
     """The queries of a file whose blocks each open with `-- name: x`."""
     heads = list(_NAMED.finditer(script))
     ends = [head.start() for head in heads[1:]] + [len(script)]
-    return {
-        head["name"]: script[head.end() : end].strip().rstrip(";") for head, end in zip(heads, ends, strict=True)
-    }
+    return {head["name"]: script[head.end() : end].strip().rstrip(";") for head, end in zip(heads, ends, strict=True)}
 
 
 def jdbc_literal(value: int | UUID) -> str:

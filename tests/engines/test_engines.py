@@ -63,9 +63,7 @@ def test_moments_compare_as_time_does(catalog: Catalog) -> None:
     with catalog.store.writing() as queries:
         for second in (9, 10, 59):
             insert(queries, name=f"t{second}", created_at=NOW.replace(second=second))
-    found = value(
-        catalog, "SELECT count(*) FROM dl_tables WHERE created_at <= :moment", moment=NOW.replace(second=10)
-    )
+    found = value(catalog, "SELECT count(*) FROM dl_tables WHERE created_at <= :moment", moment=NOW.replace(second=10))
     assert found == 2
 
 
@@ -133,7 +131,9 @@ def test_a_change_says_how_many_rows_it_touched(catalog: Catalog) -> None:
         insert(queries)
         insert(queries, name="sales.items")
         cursor = catalog.engine.execute(
-            queries.connection, "UPDATE dl_tables SET authority = :to WHERE name = :name", {"to": "catalog", "name": "x"}
+            queries.connection,
+            "UPDATE dl_tables SET authority = :to WHERE name = :name",
+            {"to": "catalog", "name": "x"},
         )
         assert catalog.engine.affected(cursor) == 0
         cursor = catalog.engine.execute(queries.connection, "UPDATE dl_tables SET authority = :to", {"to": "catalog"})
@@ -141,14 +141,16 @@ def test_a_change_says_how_many_rows_it_touched(catalog: Catalog) -> None:
 
 
 def test_a_table_with_rows_can_be_changed_and_moved_on(catalog: Catalog) -> None:
-    """DuckDB turns some updates into delete and insert, which a foreign key would refuse: ours must not be among them."""
+    """DuckDB turns some updates into delete and insert, which a foreign key refuses: ours must not be among them."""
     with catalog.store.writing() as queries:
         table_id = insert(queries)
         queries.connection.execute(f"INSERT INTO dl_table_heads VALUES ('{table_id}', 0, -1, 0)")
     for version in range(1, 4):
         with catalog.store.writing() as queries:
             queries.connection.execute(f"UPDATE dl_table_heads SET current_version = {version}")
-            queries.connection.execute(f"UPDATE dl_tables SET properties = '{{\"v\": {version}}}', authority = 'catalog'")
+            queries.connection.execute(
+                f"UPDATE dl_tables SET properties = '{{\"v\": {version}}}', authority = 'catalog'"
+            )
     assert catalog.tables()[0].version == 3
 
 
@@ -255,9 +257,13 @@ def test_a_server_that_does_not_answer_is_tried_as_often_as_the_settings_say() -
 
 
 def test_more_readers_than_connections_wait_and_then_hear_why(postgres_uri: str) -> None:
-    with open_catalog(postgres_uri, pool_size=1, busy_timeout=0.1) as catalog, catalog.engine.reading():
-        with pytest.raises(EngineBusy, match="pool_size"), catalog.engine.reading():
-            pass
+    with (
+        open_catalog(postgres_uri, pool_size=1, busy_timeout=0.1) as catalog,
+        catalog.engine.reading(),
+        pytest.raises(EngineBusy, match="pool_size"),
+        catalog.engine.reading(),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])

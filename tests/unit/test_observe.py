@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from opentelemetry import metrics, trace
@@ -31,9 +30,9 @@ def providers() -> tuple[InMemorySpanExporter, InMemoryMetricReader]:
 
 
 @pytest.fixture
-def spans(providers: tuple[InMemorySpanExporter, InMemoryMetricReader]) -> Iterator[InMemorySpanExporter]:
+def spans(providers: tuple[InMemorySpanExporter, InMemoryMetricReader]) -> InMemorySpanExporter:
     providers[0].clear()
-    yield providers[0]
+    return providers[0]
 
 
 def points(reader: InMemoryMetricReader) -> dict[str, list[dict[str, object]]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import duckdb
@@ -43,7 +43,7 @@ class DuckdbEngine(Engine):
     name = "duckdb"
     title = "DuckDB"
     capabilities = Capabilities(many_processes=False, row_locks=False, schemas=False, file=True)
-    fragments = {
+    fragments: ClassVar = {
         "lock_rows": "",  # the process that may write is alone; its threads are kept apart by the writer lock below
         "list_tables": "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'dl\\_%' ESCAPE '\\'",
     }
@@ -124,7 +124,7 @@ class DuckdbEngine(Engine):
 
     def _busy(self, why: str) -> EngineBusy:
         return EngineBusy(
-            f"the DuckDB catalog {self.uri.database} could not be opened within {self.settings.busy_timeout:g} s: {why}.",
+            f"the catalog {self.uri.database} could not be opened within {self.settings.busy_timeout:g} s: {why}.",
             hint="DuckDB lets one process write at a time: end the other one, or raise busy_timeout.",
         )
 
@@ -157,7 +157,9 @@ class DuckdbEngine(Engine):
         schema = pa.schema([(column, kinds[fields[column]]) for column in columns])
         names, copied, pending = ", ".join(f'"{column}"' for column in columns), 0, iter(rows)
         while batch := [tuple(map(self.adapt, row)) for _, row in zip(range(_CHUNK), pending, strict=False)]:
-            arrays = [pa.array(values, kind.type) for values, kind in zip(zip(*batch, strict=True), schema, strict=True)]
+            arrays = [
+                pa.array(values, kind.type) for values, kind in zip(zip(*batch, strict=True), schema, strict=True)
+            ]
             connection.register("incoming", pa.Table.from_arrays(arrays, schema=schema))
             connection.execute(f'INSERT INTO "{table}" ({names}) SELECT * FROM incoming')  # noqa: S608  names are ours
             connection.unregister("incoming")
@@ -166,7 +168,9 @@ class DuckdbEngine(Engine):
 
     def jdbc(self) -> Jdbc:
         return Jdbc(
-            url=f"jdbc:duckdb:{self.uri.database}", driver="org.duckdb.DuckDBDriver", properties={"duckdb.read_only": "true"}
+            url=f"jdbc:duckdb:{self.uri.database}",
+            driver="org.duckdb.DuckDBDriver",
+            properties={"duckdb.read_only": "true"},
         )
 
     def close(self) -> None:

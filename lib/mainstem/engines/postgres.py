@@ -6,7 +6,7 @@ import select
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import psycopg
@@ -29,7 +29,7 @@ class PostgresEngine(Engine):
     name = "postgres"
     title = "Postgres"
     capabilities = Capabilities(many_processes=True, row_locks=True, schemas=True, file=False)
-    fragments = {
+    fragments: ClassVar = {
         "lock_rows": "FOR UPDATE",
         "list_tables": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename ~ '^dl_'",
     }

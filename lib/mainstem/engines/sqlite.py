@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 from uuid import UUID
 
 from mainstem.engines.base import Capabilities, Connection, Engine, Jdbc, Outcome
@@ -23,7 +24,7 @@ class SqliteEngine(Engine):
     name = "sqlite"
     title = "SQLite"
     capabilities = Capabilities(many_processes=True, row_locks=False, schemas=False, file=True)
-    fragments = {
+    fragments: ClassVar = {
         "lock_rows": "",  # BEGIN IMMEDIATE has locked the whole database already
         "list_tables": "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'dl_*'",
     }
@@ -97,4 +98,3 @@ class SqliteEngine(Engine):
 
     def close(self) -> None:
         self._pool.close()
-
