@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {})
+    assert f"sqlite:///{tmp_path}/lake.db is at migration" in capsys.readouterr().out
+
+
+def test_every_file_that_the_texts_link_to_is_there() -> None:
+    for text in (README, (ROOT / "CONTRIBUTING.md").read_text()):
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (ROOT / target).exists(), target
+
+
+def test_every_dependency_has_its_line() -> None:
+    import configparser
+
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    wanted = config["options"]["install_requires"] + "".join(config["options.extras_require"].values())
+    named = {re.split(r"[ \[<>=]", line)[0] for line in wanted.splitlines() if line.strip() and "mainstem[" not in line}
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    assert {name for name in named if name not in text} == set()
