@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Column(NamedTuple):
@@ -30,3 +34,12 @@ FILE_COLUMNS = (
     Column("version", "bigint", "int64"),
 )
 FILE_COLUMN_NAMES = tuple(column.name for column in FILE_COLUMNS)
+# Where a row stands in the log. Users see the version only.
+SEQ = Column("seq", "int", "int32")
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The columns as an Arrow schema."""
+    import pyarrow as pa
+
+    return pa.schema([(column.name, pa.type_for_alias(column.arrow)) for column in columns])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 # Where a password may begin: after `scheme:/user:`; in our own schemes also behind path segments or without slashes,
@@ -83,6 +83,11 @@ class MainstemError(Exception):
             "retryable": self.retryable,
             **{key: mask(value) if isinstance(value, str) else value for key, value in self.details.items()},
         }
+
+
+def worst_code(codes: Iterable[int]) -> int:
+    """One exit code for several outcomes: 0 if all are well, and "try again" only if nothing else is wrong."""
+    return max(codes, key=lambda code: (code != 0, code != EngineBusy.exit_code, code), default=0)
 
 
 class UsageError(MainstemError):
@@ -172,5 +177,13 @@ class CommitUnknown(MainstemError):
     """The connection was lost during COMMIT and the outcome is not known; repeating with the same token is safe."""
 
     code = "commit_unknown"
+    exit_code = 75
+    retryable = True
+
+
+class LogNotWritten(MainstemError):
+    """The store refused a file of a `_delta_log`. No half of a file is ever there, and doing it again is safe."""
+
+    code = "log_not_written"
     exit_code = 75
     retryable = True

@@ -10,7 +10,8 @@ columns describe completely; otherwise it is a JSON object with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, make_dataclass
+from typing import TypeVar
 
 # The one action that always comes first in a serialized commit; all others count from FIRST_SEQ.
 COMMIT_INFO_SEQ = 0
@@ -152,3 +153,15 @@ class OtherAction:
 
 
 Action = AddFile | RemoveFile | CdcFile | Metadata | Protocol | Txn | DomainMetadata | CommitInfo | OtherAction
+
+T = TypeVar("T")
+
+
+def draft_of(kind: type[T]) -> type[T]:
+    """A class with the fields of an immutable `kind`, whose values are made six times faster.
+
+    Who makes one sets its `__class__` to `kind` before anyone else sees it. A frozen dataclass sets a field by a call
+    (1.6 µs for an `AddFile`, of 6 µs for its whole line); a plain one sets its slots directly (0.3 µs).
+    """
+    columns = [(column.name, column.type, column) for column in fields(kind)]  # type: ignore[arg-type]
+    return make_dataclass(f"{kind.__name__}Draft", columns, eq=False, repr=False, slots=True)

@@ -14,12 +14,13 @@ from functools import cache
 
 from opentelemetry import metrics, trace
 from opentelemetry.metrics import Counter, Histogram
-from opentelemetry.trace import Span, Status, StatusCode
+from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from mainstem.errors import MainstemError, mask
 
 SCOPE = "mainstem"
 Value = str | int | float | bool
+_UNITS = {"_ms": "ms", "_seconds": "s"}
 _log = logging.getLogger(SCOPE)
 
 
@@ -27,14 +28,20 @@ def _shown(value: object) -> Value:
     return value if isinstance(value, bool | int | float) else mask(str(value))
 
 
+@cache
+def _tracer() -> Tracer:
+    """The user's tracer, also if it is configured later: until then OpenTelemetry gives a proxy for it."""
+    return trace.get_tracer(SCOPE)
+
+
 @contextmanager
 def span(name: str, **attributes: object) -> Iterator[Span]:
     """One piece of work in the trace; an exception is recorded on it and goes on, with its message masked."""
-    tracer = trace.get_tracer(SCOPE)
-    with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as current:
-        for key, value in attributes.items():
-            if value is not None:
-                current.set_attribute(key, _shown(value))
+    with _tracer().start_as_current_span(name, record_exception=False, set_status_on_exception=False) as current:
+        if current.is_recording():  # masking costs more than all the rest, and mostly nobody looks
+            for key, value in attributes.items():
+                if value is not None:
+                    current.set_attribute(key, _shown(value))
         try:
             yield current
         except Exception as error:
@@ -46,7 +53,8 @@ def span(name: str, **attributes: object) -> Iterator[Span]:
 
 @cache
 def _histogram(name: str) -> Histogram:
-    return metrics.get_meter(SCOPE).create_histogram(name, unit="ms" if name.endswith("_ms") else "1")
+    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "1")
+    return metrics.get_meter(SCOPE).create_histogram(name, unit=unit)
 
 
 @cache

@@ -60,6 +60,9 @@ BOOL: Final[Kind[bool]] = Kind(
 PATH: Final[Kind[Path | None]] = Kind(
     "a path, or empty", lambda text: None if "\0" in text else (Path(text) if text else None,)
 )
+MOUNT: Final[Kind[str]] = Kind(
+    "viewfs or absolute", lambda text: (text.lower(),) if text.lower() in ("viewfs", "absolute") else None
+)
 LEVEL: Final[Kind[str]] = Kind(
     f"one of {', '.join(_LEVELS)}", lambda text: (text.upper(),) if text.upper() in _LEVELS else None
 )
@@ -150,8 +153,33 @@ class Settings:
     reconnect_attempts = Setting("reconnect_attempts", WHOLE, 5, "tries to reach the database after a lost connection")
     reconnect_max_wait = Setting("reconnect_max_wait", SECONDS, 5.0, "longest wait between two tries, in seconds")
     fetch_size = Setting("fetch_size", COUNT, 10_000, "rows fetched from the database at once")
+    jdbc_slices = Setting("jdbc_slices", WHOLE, 0, "tasks that read a table over JDBC; 0 is Spark's own number")
+    driver_files = Setting("driver_files", WHOLE, 1_000_000, "live files up to which files() reads on the driver")
+    image_files = Setting("image_files", WHOLE, 10_000, "live files from which on a table has an image; 0: none has")
+    import_bytes = Setting("import_bytes", WHOLE, 2**29, "bytes of log up to which an import reads on the driver")
+    mount_files = Setting(
+        "mount_files", WHOLE, 10_000, "live files beyond which a merge asks its source for bounds before it mounts"
+    )
+    mount = Setting(
+        "mount",
+        MOUNT,
+        "viewfs",
+        "how a log is laid over a table: viewfs, or absolute paths, which are for reading alone",
+    )
+    publish_on_commit = Setting("publish_on_commit", BOOL, True, "whether a commit is published right after it")
+    publish_attempts = Setting("publish_attempts", COUNT, 3, "tries to write a file of the log before it is a failure")
+    publish_backoff = Setting(
+        "publish_backoff", SECONDS, 600.0, "longest wait before a failed table is published again by --all"
+    )
+    max_unpublished = Setting("max_unpublished", WHOLE, 1000, "versions that may wait for publishing; 0 is no limit")
+    mirror_lag = Setting("mirror_lag", SECONDS, 300.0, "seconds that a version may wait before doctor complains")
+    checkpoint_files = Setting(
+        "checkpoint_files", WHOLE, 5_000_000, "files up to which a checkpoint is written on the driver"
+    )
     log_level = Setting("log_level", LEVEL, "WARNING", "least level that is logged")
-    scratch = Setting("scratch", PATH, None, "directory for temporary files; empty is the system's own")
+    scratch = Setting(
+        "scratch", PATH, None, "directory for temporary files and mounted logs; empty is the system's own"
+    )
 
     def __init__(self, given: Mapping[str, _Given]) -> None:
         self._given = {name: given.get(name, _Given(each.default, "default")) for name, each in SETTINGS.items()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Literal
 from uuid import UUID
 
 from mainstem.errors import UsageError
@@ -67,12 +68,12 @@ def bind(sql: str, placeholder: Callable[[str], str], *, double_percent: bool = 
     return Bound("".join(out), frozenset(names))
 
 
-def render(sql: str, fragments: Mapping[str, str]) -> str:
-    """`sql` with every `{{name}}` replaced by the engine's own fragment of that name."""
+def render(sql: str, fragments: Mapping[str, str], *, others: Literal["refuse", "keep"] = "refuse") -> str:
+    """`sql` with every `{{name}}` replaced by the fragment of that name; `others="keep"` leaves the rest for later."""
 
     def replace(token: re.Match[str]) -> str:
         name = token["fragment"]
-        if name is None:
+        if name is None or (others == "keep" and name not in fragments):
             return token[0]
         if name not in fragments:
             raise UsageError(f"the SQL uses the fragment {{{{{name}}}}}, which this engine does not define")
@@ -117,6 +118,11 @@ def jdbc_literal(value: int | UUID) -> str:
     if isinstance(value, bool) or not isinstance(value, int | UUID):
         raise UsageError(f"only integers and UUIDs may enter JDBC text, not {type(value).__name__}")
     return str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def jdbc_text(value: str, text_of_hex: Callable[[str], str]) -> str:
+    """A text as SQL, for JDBC subqueries: nothing but the digits of its bytes enters; the engine decodes them."""
+    return text_of_hex(value.encode().hex())
 
 
 def root() -> Traversable:

@@ -151,6 +151,11 @@ class CatalogUri:
     def __repr__(self) -> str:
         return f"CatalogUri({self.masked!r})"
 
+    def same_catalog(self, other: CatalogUri) -> bool:
+        """Whether both lead to the same rows, whoever asks and with whatever options."""
+        places = ("engine", "database", "host", "port", "schema")
+        return all(getattr(self, place) == getattr(other, place) for place in places)
+
     def without_table(self) -> CatalogUri:
         """The catalog alone."""
         return replace(self, table=None)

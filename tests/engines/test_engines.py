@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -144,7 +145,9 @@ def test_a_table_with_rows_can_be_changed_and_moved_on(catalog: Catalog) -> None
     """DuckDB turns some updates into delete and insert, which a foreign key refuses: ours must not be among them."""
     with catalog.store.writing() as queries:
         table_id = insert(queries)
-        queries.connection.execute(f"INSERT INTO dl_table_heads VALUES ('{table_id}', 0, -1, 0)")
+        queries.change(
+            "head_insert", table_id=table_id, current_version=0, published_version=-1, min_readable_version=0
+        )
     for version in range(1, 4):
         with catalog.store.writing() as queries:
             queries.connection.execute(f"UPDATE dl_table_heads SET current_version = {version}")
@@ -281,3 +284,23 @@ def test_a_file_that_is_something_else_is_refused_and_left_alone(engine: str, tm
         open_catalog(f"{engine}:///{path}").migrate()
     with open(path) as file:
         assert file.read().startswith("Dear friend")
+
+
+def test_a_file_that_spark_reads_is_let_go_as_soon_as_a_write_is_done(tmp_path: Path) -> None:
+    """A frame is read at any later moment; DuckDB shuts the JVM out while this process has the file open for writing."""
+    path = tmp_path / "lake.duckdb"
+    with open_catalog(f"duckdb:///{path}") as catalog:
+        catalog.migrate()
+        catalog.engine.jdbc()
+        for _ in range(3):
+            catalog.migrate()
+            with catalog.engine.writing() as connection:
+                connection.execute("SELECT 1")
+            assert not [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink() and _target(link) == path]
+
+
+def _target(link: Path) -> Path | None:
+    try:
+        return link.readlink()
+    except FileNotFoundError:
+        return None  # the handle that lists this very folder

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mainstem.errors import CorruptLog
 from mainstem.identity import (
     app_key,
+    bucket_and_key,
     canonical_path,
     dv_unique_id,
     file_key,
@@ -18,7 +19,7 @@ from mainstem.identity import (
     path_bucket,
     refuse_escape,
 )
-from mainstem.model import Txn
+from mainstem.model import RemoveFile, Txn, draft_of
 
 ROOT = "file:///lake/t"
 
@@ -138,3 +139,23 @@ def test_an_action_cannot_be_changed() -> None:
     txn = Txn(1, "app", app_key("app"), 7)
     with pytest.raises(dataclasses.FrozenInstanceError):
         txn.txn_version = 8  # type: ignore[misc]
+
+
+def test_a_draft_becomes_the_immutable_value_that_it_stands_for() -> None:
+    made = draft_of(RemoveFile)(3, "p", 7, b"k", None, 5, True, size_bytes=9)
+    made.__class__ = RemoveFile
+    by_hand = RemoveFile(3, "p", 7, b"k", None, 5, True, size_bytes=9)
+    assert (made, hash(made), repr(made)) == (by_hand, hash(by_hand), repr(by_hand))
+    assert dataclasses.replace(made, seq=4) == dataclasses.replace(by_hand, seq=4)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.seq = 4  # type: ignore[misc]
+
+
+@given(
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
+    | st.sampled_from(["a%41", "/x", "s3://b/k", "a%3ab"]),
+    st.none() | st.text(alphabet="uip@0123", max_size=9),
+)
+def test_bucket_and_key_together_are_the_same_as_each_alone(path: str, dv_id: str | None) -> None:
+    canonical = canonical_path(path, ROOT)
+    assert bucket_and_key(path, dv_id, ROOT) == (path_bucket(canonical), file_key(canonical, dv_id))

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,6 +51,18 @@ def test_without_any_place_every_setting_has_its_default() -> None:
         "reconnect_attempts": 5,
         "reconnect_max_wait": 5.0,
         "fetch_size": 10_000,
+        "jdbc_slices": 0,
+        "driver_files": 1_000_000,
+        "image_files": 10_000,
+        "import_bytes": 2**29,
+        "mount_files": 10_000,
+        "mount": "viewfs",
+        "publish_on_commit": True,
+        "publish_attempts": 3,
+        "publish_backoff": 600.0,
+        "max_unpublished": 1000,
+        "mirror_lag": 300.0,
+        "checkpoint_files": 5_000_000,
         "log_level": "WARNING",
         "scratch": None,
     }
@@ -87,8 +98,10 @@ def test_each_place_wins_over_the_next_and_is_named() -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_can_be_given_in_every_place(name: str) -> None:
-    text = {"log_level": "ERROR", "catalog": "sqlite:///l.db", "scratch": "/s"}.get(name, "7")
-    value: Any = {"scratch": Path("/s"), "log_level": "ERROR", "catalog": "sqlite:///l.db"}.get(name, 7)
+    kept = {"log_level": "ERROR", "catalog": "sqlite:///l.db", "mount": "absolute"}
+    texts = {**kept, "scratch": "/s", "publish_on_commit": "false"}
+    values = {**kept, "scratch": Path("/s"), "publish_on_commit": False}
+    text, value = texts.get(name, "7"), values.get(name, 7)
     conf = ini(f"[mainstem]\n{name} = {text}\n", Path("other.ini"))
     for places, source in (
         ({"flags": {name: text}}, "flag"),
@@ -170,6 +183,7 @@ def test_a_value_is_read_as_its_kind(name: str, text: str, value: object) -> Non
         ("busy_timeout", float("inf"), "a number of seconds"),
         ("busy_timeout", "1e9", "a number of seconds"),
         ("log_level", "LOUD", "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"),
+        ("mount", "nfs", "viewfs or absolute"),
         ("scratch", "a\0b", "a path, or empty"),
         ("scratch", ["a"], "a path, or empty"),
         ("catalog", parse_uri("postgresql://u:pw@h/db", environ={}), "a text"),

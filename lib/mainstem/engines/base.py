@@ -15,12 +15,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mainstem import observe, sqltext
+from mainstem.columns import Column
+from mainstem.engines.filesql import FileSql
 from mainstem.errors import EngineBusy, MainstemError
 from mainstem.settings import Settings
 from mainstem.uri import CatalogUri, Secret
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 Connection = Any  # psycopg, sqlite3 and duckdb share execute() and no type
@@ -71,6 +76,38 @@ class Jdbc:
         return {"url": self.url, "driver": self.driver, **self.properties, **secret}
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An INSERT, UPDATE or DELETE, and the values that it names."""
+
+    sql: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows on their way into a table."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[object]]
+
+    def statement(self) -> Statement:
+        """The same as one INSERT, for a handful of them."""
+        named = {f"r{place}_{at}": value for place, row in enumerate(self.rows) for at, value in enumerate(row)}
+        return Statement(_insert(self.table, self.columns, len(self.rows)), named)
+
+
+Change = Statement | Rows
+
+
+@lru_cache(maxsize=512)
+def _insert(table: str, columns: tuple[str, ...], count: int) -> str:
+    names = ", ".join(f'"{column}"' for column in columns)
+    marks = ", ".join("(" + ", ".join(f":r{place}_{at}" for at in range(len(columns))) + ")" for place in range(count))
+    return f'INSERT INTO "{table}" ({names}) VALUES {marks}'  # noqa: S608  names are ours, values are bound
+
+
 class Engine(ABC):
     """One database that holds a catalog. Opening is lazy: building an engine touches nothing."""
 
@@ -78,11 +115,11 @@ class Engine(ABC):
     title: ClassVar[str]
     capabilities: ClassVar[Capabilities]
     fragments: ClassVar[Mapping[str, str]]
+    file_sql: ClassVar[FileSql]
 
     def __init__(self, uri: CatalogUri, settings: Settings) -> None:
         self.uri = uri
         self.settings = settings
-        self.bound = lru_cache(maxsize=512)(self._bound)
 
     # What each engine does in its own way.
 
@@ -90,8 +127,9 @@ class Engine(ABC):
     def lease(self, *, write: bool) -> AbstractContextManager[Connection]:
         """A connection outside any transaction, waiting for one within the settings' limits."""
 
+    @staticmethod
     @abstractmethod
-    def placeholder(self, name: str) -> str: ...
+    def placeholder(name: str) -> str: ...
 
     @abstractmethod
     def classify(self, error: BaseException) -> Outcome:
@@ -102,11 +140,44 @@ class Engine(ABC):
         """Put many rows into a table by the fastest road that this database has; how many they were."""
 
     @abstractmethod
+    def arrow(
+        self,
+        connection: Connection,
+        sql: str,
+        values: Mapping[str, object],
+        columns: Sequence[Column],
+        *,
+        few: bool = False,
+    ) -> pa.Table:
+        """The rows of a query as an Arrow table with exactly these columns and types.
+
+        `few` says that the caller expects hundreds and not thousands; it is a hint, and the rows are all there anyway.
+        """
+
+    @abstractmethod
     def jdbc(self) -> Jdbc: ...
 
     @abstractmethod
     def close(self) -> None:
         """Give back every idle connection. The engine may be used again afterwards."""
+
+    def together(self, connection: Connection, changes: Sequence[Change]) -> list[int]:
+        """Make changes of which none builds on another one's outcome; how many rows each touched, in their order."""
+        return [self._change(connection, change) for change in changes]
+
+    def _change(self, connection: Connection, change: Change) -> int:
+        if isinstance(change, Rows):
+            return self.copy(connection, change.table, change.columns, change.rows)
+        return self.affected(self.execute(connection, change.sql, change.values))
+
+    def note(self, changes: Sequence[Change]) -> datetime:
+        """Make changes as one transaction that a crash of the database itself may lose; the database's time of it.
+
+        For what can be found out again: where it can, the engine does not wait for the disk.
+        """
+        with self.writing() as connection:
+            self.together(connection, changes)
+            return self.now(connection)
 
     begin_write: ClassVar[str] = "BEGIN"
     double_percent: ClassVar[bool] = False
@@ -131,11 +202,22 @@ class Engine(ABC):
         """The `dl_*` tables that are there."""
         return {row[0] for row in self.execute(connection, self.fragments["list_tables"], {}).fetchall()}
 
+    def has_table(self, connection: Connection, name: str) -> bool:
+        """Whether one of the `dl_*` tables is there."""
+        return name in self.tables(connection)
+
+    def staging_tables(self, connection: Connection) -> set[str]:
+        """The tables that imports in progress, or broken off, have made."""
+        return {row[0] for row in self.execute(connection, self.fragments["list_staging"], {}).fetchall()}
+
     # What is the same for all of them.
 
-    def _bound(self, sql: str) -> sqltext.Bound:
-        rendered = sqltext.render(sql, self.fragments)
-        return sqltext.bind(rendered, self.placeholder, double_percent=self.double_percent)
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def bound(cls, sql: str) -> sqltext.Bound:
+        """A statement in the driver's own style; worked out once a process, however many catalogs it opens."""
+        rendered = sqltext.render(sql, cls.fragments)
+        return sqltext.bind(rendered, cls.placeholder, double_percent=cls.double_percent)
 
     def execute(self, connection: Connection, sql: str, values: Mapping[str, object]) -> Any:
         """Run one statement with bound values; the driver's cursor."""
@@ -143,6 +225,11 @@ class Engine(ABC):
         if not bound.names:
             return connection.execute(bound.text.replace("%%", "%") if self.double_percent else bound.text)
         return connection.execute(bound.text, {name: self.adapt(value) for name, value in bound.pick(values).items()})
+
+    def blobs(self, connection: Connection, sql: str, values: Mapping[str, object]) -> list[tuple[int, bytes]]:
+        """All rows of a query that gives a number and long bytes."""
+        found: list[tuple[int, bytes]] = self.execute(connection, sql, values).fetchall()
+        return found
 
     @contextmanager
     def failures(self, *, at_commit: bool = False) -> Iterator[None]:
@@ -170,19 +257,24 @@ class Engine(ABC):
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction: all of the block or nothing of it."""
-        with self.failures(), self.lease(write=True) as connection:
-            connection.execute(self.begin_write)
+        with self.failures(), self.lease(write=True) as connection, self.transaction(connection):
+            yield connection
+
+    @contextmanager
+    def transaction(self, connection: Connection) -> Iterator[None]:
+        """The same on a connection that is there."""
+        connection.execute(self.begin_write)
+        try:
+            yield
+        except BaseException:
+            self.rollback(connection)
+            raise
+        with self.failures(at_commit=True):
             try:
-                yield connection
+                connection.execute("COMMIT")
             except BaseException:
                 self.rollback(connection)
                 raise
-            with self.failures(at_commit=True):
-                try:
-                    connection.execute("COMMIT")
-                except BaseException:
-                    self.rollback(connection)
-                    raise
 
     def rollback(self, connection: Connection) -> None:
         """End the transaction; a connection that is gone has ended it already."""

@@ -30,6 +30,11 @@ class Pool:
         self._free = threading.BoundedSemaphore(self._size)
         self._pid = os.getpid()
 
+    @property
+    def idle(self) -> bool:
+        """Whether a connection is at hand."""
+        return self._pid == os.getpid() and bool(self._idle)
+
     @contextmanager
     def lease(self) -> Iterator[Any]:
         """A usable connection, given back at the end; a broken one is thrown away."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
-from mainstem.engines.base import Capabilities, Connection, Engine, Jdbc, Outcome
+from mainstem.columns import Column, arrow_schema
+from mainstem.engines.base import Capabilities, Change, Connection, Engine, Jdbc, Outcome
 from mainstem.engines.pool import Pool
+from mainstem.engines.sqlite_filesql import SqliteFileSql
 from mainstem.errors import UsageError
 from mainstem.settings import Settings
 from mainstem.uri import CatalogUri
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LOST = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -24,7 +29,14 @@ class SqliteEngine(Engine):
     name = "sqlite"
     title = "SQLite"
     capabilities = Capabilities(many_processes=True, row_locks=False, schemas=False, file=True)
+    file_sql = SqliteFileSql()
     fragments: ClassVar = {
+        "bytes": "BLOB",
+        "text": "TEXT",
+        "uuid": "TEXT",
+        "unlogged": "",
+        "list_staging": "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'stg_*'",
+        "clock": ":process_clock",  # an embedded database has this process's
         "lock_rows": "",  # BEGIN IMMEDIATE has locked the whole database already
         "list_tables": "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'dl_*'",
     }
@@ -65,13 +77,14 @@ class SqliteEngine(Engine):
     def lease(self, *, write: bool) -> AbstractContextManager[Connection]:
         return self._pool.lease()
 
-    def placeholder(self, name: str) -> str:
+    @staticmethod
+    def placeholder(name: str) -> str:
         return f":{name}"
 
     def adapt(self, value: object) -> object:
         # Text of fixed width in UTC: it sorts as time does, and SQLite's own date functions read it.
         if isinstance(value, datetime):
-            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         return str(value) if isinstance(value, UUID) else value
 
     def is_driver_error(self, error: BaseException) -> bool:
@@ -90,6 +103,35 @@ class SqliteEngine(Engine):
         statement = f'INSERT INTO "{table}" ({names}) VALUES ({marks})'  # noqa: S608  names are ours, values are bound
         cursor: sqlite3.Cursor = connection.executemany(statement, (tuple(map(self.adapt, row)) for row in rows))
         return cursor.rowcount
+
+    def note(self, changes: Sequence[Change]) -> datetime:
+        with self.failures(), self.lease(write=True) as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")  # in WAL mode: no word to the disk at COMMIT
+            try:
+                with self.transaction(connection):
+                    self.together(connection, changes)
+            finally:
+                connection.execute("PRAGMA synchronous = FULL")
+        return self.now(connection)
+
+    def arrow(
+        self,
+        connection: Connection,
+        sql: str,
+        values: Mapping[str, object],
+        columns: Sequence[Column],
+        *,
+        few: bool = False,
+    ) -> pa.Table:
+        import pyarrow as pa
+
+        schema = arrow_schema(columns)
+        rows = self.execute(connection, sql, values).fetchall()
+        found = zip(*rows, strict=True) if rows else ([] for _ in columns)
+        # SQLite has no booleans: 0 and 1 become what they mean.
+        plain = [pa.int64() if field.type == pa.bool_() else field.type for field in schema]
+        arrays = [pa.array(values, kind) for values, kind in zip(found, plain, strict=True)]
+        return pa.Table.from_arrays(arrays, names=schema.names).cast(schema)
 
     def jdbc(self) -> Jdbc:
         # The milliseconds are SQLite's own patience while another process writes.
