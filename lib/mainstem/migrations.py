@@ -5,9 +5,10 @@ from __future__ import annotations
 import getpass
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 from mainstem import observe, sqltext
 from mainstem.engines import Engine, EngineError, Outcome
@@ -18,7 +19,7 @@ _FILE = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 LEDGER = "dl_migrations"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Migration:
     """One step: `up` leads to `number`, `down` back to the step before it."""
 
@@ -27,7 +28,7 @@ class Migration:
     up: str
     down: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.up.encode()).hexdigest()
 
@@ -48,7 +49,12 @@ class Migrated:
 
 def known(engine: Engine) -> list[Migration]:
     """The migrations that this library ships for an engine, without gaps from 1 on."""
-    folder = sqltext.root().joinpath(engine.name)
+    return list(_shipped(engine.name))
+
+
+@cache
+def _shipped(engine: str) -> Sequence[Migration]:
+    folder = sqltext.root().joinpath(engine)
     found = []
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if match := _FILE.fullmatch(file.name):
@@ -56,7 +62,7 @@ def known(engine: Engine) -> list[Migration]:
             texts = file.read_text(encoding="utf-8"), down.read_text(encoding="utf-8")
             found.append(Migration(int(match["number"]), match["name"], *texts))
     if [step.number for step in found] != list(range(1, len(found) + 1)):
-        raise SchemaDrift(f"the migrations of {engine.name} have a gap: {[step.label for step in found]}")
+        raise SchemaDrift(f"the migrations of {engine} have a gap: {[step.label for step in found]}")
     return found
 
 
@@ -125,7 +131,7 @@ def _step(engine: Engine) -> Iterator[Connection]:
 
 
 def _checked(engine: Engine, connection: Connection, steps: list[Migration]) -> int:
-    if LEDGER not in engine.tables(connection):
+    if not engine.has_table(connection, LEDGER):
         return 0
     rows = engine.execute(connection, sqltext.queries()["migrations_seen"], {}).fetchall()
     if len(rows) > len(steps):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from mainstem import observe, sqltext
-from mainstem.engines import Engine, EngineError, Outcome
+from mainstem.columns import Column
+from mainstem.engines import Change, Engine, EngineError, Outcome, Statement
 from mainstem.engines.base import Connection
-from mainstem.errors import CommitUnknown, CorruptCatalog, EngineBusy
+from mainstem.errors import CommitUnknown, CorruptCatalog, EngineBusy, TableNotFound
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = dict[str, Any]
+Pieces = Mapping[str, str] | None
 
 
 def as_utc(value: datetime | str) -> datetime:
@@ -27,6 +33,43 @@ def _only(name: str, found: list[Row]) -> Row | None:
     return found[0] if found else None
 
 
+def _with_pieces(name: str, columns: Sequence[Column], condition: str) -> str:
+    """A query with its list of columns and its condition, both made by us: users' values are bound, never here."""
+    pieces = {"columns": ", ".join(column.name for column in columns), "condition": condition}
+    return sqltext.render(sqltext.queries()[name], pieces, others="keep")
+
+
+def _list_of(piece: str, items: Sequence[object]) -> tuple[dict[str, str], dict[str, object]]:
+    """A list of values as a piece of SQL that names each, and the values by those names."""
+    names = [f"{piece}_{place}" for place in range(len(items))]
+    return {piece: ", ".join(f":{name}" for name in names)}, dict(zip(names, items, strict=True))
+
+
+def _fetched(name: str, cursor: Any) -> list[Row]:
+    columns = [column[0] for column in cursor.description]
+    found = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    observe.count("rows_scanned", len(found), query=name)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _with_names(name: str, pieces: tuple[tuple[str, str], ...]) -> str:
+    return sqltext.render(sqltext.queries()[name], dict(pieces), others="keep")
+
+
+def statement(name: str, pieces: Pieces = None, /, **values: object) -> Statement:
+    """A named statement with its values, for `Queries.together` and `Store.note`."""
+    sql = _with_names(name, tuple(pieces.items())) if pieces else sqltext.queries()[name]
+    # For engines whose {{clock}} is this process's.
+    return Statement(sql, {"process_clock": datetime.now(UTC), **values})
+
+
+def statement_of_keys(name: str, keys: Sequence[bytes], /, **values: object) -> Statement:
+    """The same for one that names several keys, each bound."""
+    pieces, named = _list_of("keys", keys)
+    return statement(name, pieces, **values, **named)
+
+
 class Queries:
     """The named queries on one connection. Inside `Store.writing` they are one transaction."""
 
@@ -34,28 +77,77 @@ class Queries:
         self.engine = engine
         self.connection = connection
 
-    def _execute(self, name: str, values: dict[str, object]) -> Any:
-        with observe.span(f"sql.{name}", **{"db.system": self.engine.name, "table": values.get("table_id")}):
-            return self.engine.execute(self.connection, sqltext.queries()[name], values)
+    def arrow(self, name: str, columns: Sequence[Column], *, condition: str = "TRUE", **values: object) -> pa.Table:
+        """The rows of a query over files as an Arrow table with exactly these columns."""
+        return self._arrow(name, columns, condition, values, few=False)
 
-    def rows(self, name: str, **values: object) -> list[Row]:
-        """All rows of a query, each as a dict by column name."""
-        cursor = self._execute(name, values)
-        columns = [column[0] for column in cursor.description]
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    def arrow_few(self, name: str, columns: Sequence[Column], **values: object) -> pa.Table:
+        """The same where hundreds of rows are expected, and not thousands."""
+        return self._arrow(name, columns, "TRUE", values, few=True)
 
-    def row(self, name: str, **values: object) -> Row | None:
+    def _arrow(
+        self, name: str, columns: Sequence[Column], condition: str, values: Mapping[str, object], *, few: bool
+    ) -> pa.Table:
+        sql = _with_pieces(name, columns, condition)
+        with self._span(name, values):
+            found = self.engine.arrow(self.connection, sql, values, columns, few=few)
+        observe.count("rows_scanned", found.num_rows, query=name)
+        return found
+
+    def page(self, name: str, columns: Sequence[Column], *, condition: str = "TRUE", **values: object) -> list[Row]:
+        """One page of a query over files, each row as a dict."""
+        with self._span(name, values):
+            cursor = self.engine.execute(self.connection, _with_pieces(name, columns, condition), values)
+            return _fetched(name, cursor)
+
+    def _execute(self, name: str, values: dict[str, object], pieces: Pieces = None) -> Any:
+        found = statement(name, pieces, **values)
+        with self._span(name, values):
+            return self.engine.execute(self.connection, found.sql, found.values)
+
+    def _span(self, name: str, values: Mapping[str, object]) -> AbstractContextManager[object]:
+        return observe.span(f"sql.{name}", **{"db.system": self.engine.name, "table": values.get("table_id")})
+
+    def rows(self, name: str, pieces: Pieces = None, /, **values: object) -> list[Row]:
+        """All rows of a query, each as a dict by column name. `pieces` are names of ours that the text leaves open."""
+        return _fetched(name, self._execute(name, values, pieces))
+
+    def row(self, name: str, /, **values: object) -> Row | None:
         """The one row of a query, or none; more than one contradicts the catalog's own keys."""
         return _only(name, self.rows(name, **values))
 
-    def scalar(self, name: str, **values: object) -> Any:
+    def blobs(self, name: str, /, **values: object) -> list[tuple[int, bytes]]:
+        """All rows of a query that gives a number and long bytes."""
+        with self._span(name, values):
+            return self.engine.blobs(self.connection, sqltext.queries()[name], values)
+
+    def scalar(self, name: str, /, **values: object) -> Any:
         """The one value of a query, or None."""
         found = self.row(name, **values)
         return next(iter(found.values())) if found else None
 
-    def change(self, name: str, **values: object) -> int:
+    def run(self, name: str, pieces: Pieces = None, /, **values: object) -> None:
+        """Run a statement that touches no row, such as one that creates a temporary table."""
+        self._execute(name, values, pieces)
+
+    def change(self, name: str, pieces: Pieces = None, /, **values: object) -> int:
         """Run an INSERT, UPDATE or DELETE; how many rows it touched."""
-        return self.engine.affected(self._execute(name, values))
+        return self.engine.affected(self._execute(name, values, pieces))
+
+    def change_among(self, name: str, piece: str, items: Sequence[object], /, **values: object) -> int:
+        """Run a statement that names a list of values, each bound, as `{{piece}}`; how many rows it touched."""
+        pieces, named = _list_of(piece, items)
+        return self.change(name, pieces, **values, **named)
+
+    def rows_among(self, name: str, piece: str, items: Sequence[object], /, **values: object) -> list[Row]:
+        """All rows of a query that names a list of values, each bound, as `{{piece}}`."""
+        pieces, named = _list_of(piece, items)
+        return self.rows(name, pieces, **values, **named)
+
+    def together(self, changes: Sequence[Change]) -> list[int]:
+        """Make changes of which none builds on another one's outcome; how many rows each touched, in their order."""
+        with observe.span("sql.together", **{"db.system": self.engine.name, "changes": len(changes)}):
+            return self.engine.together(self.connection, changes)
 
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
         """Put many rows into a table by the engine's fastest road."""
@@ -99,13 +191,21 @@ class Store:
                 ) from error
             raise self._passing(error) from error
 
+    def note(self, changes: Sequence[Change]) -> datetime:
+        """Changes that may be made twice, and found out again if a crash of the database loses them: all or nothing.
+
+        The database's time of it.
+        """
+        with observe.span("sql.note", **{"db.system": self.engine.name}):
+            return as_utc(self.engine.patiently(lambda: self.engine.note(changes), what="noting a change"))
+
     @staticmethod
     def _passing(error: EngineError) -> Exception:
         if error.outcome in (Outcome.BUSY, Outcome.UNKNOWN):
             return EngineBusy(f"{error.message}.", hint="Nothing was written. Repeat when the database answers.")
         return error
 
-    def rows(self, name: str, **values: object) -> list[Row]:
+    def rows(self, name: str, /, **values: object) -> list[Row]:
         """All rows of one query on a connection of its own."""
 
         def once() -> list[Row]:
@@ -114,6 +214,13 @@ class Store:
 
         return self.engine.patiently(once, what=f"the query {name}")
 
-    def row(self, name: str, **values: object) -> Row | None:
+    def row(self, name: str, /, **values: object) -> Row | None:
         """The one row of one query, or none."""
         return _only(name, self.rows(name, **values))
+
+    def table(self, name: str) -> Row:
+        """A table with its head, by its name. Raises `TableNotFound`."""
+        found = self.row("table_by_name", name=name)
+        if found is None:
+            raise TableNotFound(f"the catalog has no table {name}.", hint="See: mainstem tables", table=name)
+        return found

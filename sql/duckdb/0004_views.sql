@@ -1,13 +1,13 @@
 -- The log rows as the definition of a snapshot: spans must say the same at every version.
 --
--- The newest action of each file wins, and an add beats a remove of the same version.
+-- The newest action of each file wins; within one version the last, as Delta reads a commit file.
 -- vw_active_files answers for the head. For an older version V put "WHERE version <= V" into the window's input, as the
 -- query replay_at_version in sql/queries/ does: a view takes no argument.
 CREATE VIEW vw_latest_action_per_path AS
 SELECT table_id, file_key, path, dv_id, path_bucket, version, seq, is_add
 FROM (
     SELECT actions.*,
-           row_number() OVER (PARTITION BY table_id, file_key ORDER BY version DESC, is_add DESC, seq DESC) AS rank
+           row_number() OVER (PARTITION BY table_id, file_key ORDER BY version DESC, seq DESC, is_add DESC) AS rank
     FROM (
         SELECT table_id, file_key, path, dv_id, path_bucket, version, seq, TRUE AS is_add FROM dl_add_files
         UNION ALL

@@ -14,13 +14,18 @@ CREATE TABLE dl_table_heads (
     table_id             uuid   NOT NULL PRIMARY KEY REFERENCES dl_tables,
     current_version      bigint NOT NULL CHECK (current_version >= 0),
     published_version    bigint NOT NULL CHECK (published_version >= -1),
-    min_readable_version bigint NOT NULL CHECK (min_readable_version >= 0)
+    min_readable_version bigint NOT NULL CHECK (min_readable_version >= 0),
+    -- A version that an outside engine wrote into the log before the catalog could: no commit until it is resolved.
+    foreign_version      bigint
 );
 
+-- kind: the rows of a "commit" are its own actions; those of a "checkpoint" are the state that a checkpoint gave where the
+-- commits before it are gone (the whole state at the start, the difference when a follower had to bridge a clean-up).
 CREATE TABLE dl_table_versions (
     table_id         uuid        NOT NULL REFERENCES dl_tables,
     version          bigint      NOT NULL CHECK (version >= 0),
     committed_at     timestamptz NOT NULL,
+    kind             text        NOT NULL CHECK (kind IN ('commit', 'checkpoint')),
     committer        text,
     operation        text,
     operation_params text,

@@ -15,6 +15,8 @@ from mainstem import Catalog, MainstemError, SchemaDrift, UsageError, migrations
 from mainstem.engines import EngineError
 
 ENGINES = ("postgres", "sqlite", "duckdb")
+LATEST = len([file for file in sqltext.root().joinpath("sqlite").iterdir() if ".down." not in file.name])
+NEXT = f"{LATEST + 1:04d}"
 
 
 @pytest.fixture
@@ -38,6 +40,7 @@ def own_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "sql"
     copy(sqltext.root(), folder)
     monkeypatch.setattr(sqltext, "root", lambda: folder)
+    monkeypatch.setattr(migrations, "_shipped", migrations._shipped.__wrapped__)  # read anew after every change
     return folder
 
 
@@ -75,6 +78,7 @@ def test_a_new_catalog_gets_every_table_and_says_which_steps_it_took(empty: Cata
         "dl_tags",
         "dl_tag_members",
         "dl_validation_runs",
+        "dl_snapshot_images",
     }
     assert empty.tables() == []
 
@@ -119,16 +123,16 @@ def test_going_down_is_refused_with_a_count_of_what_would_be_lost(catalog: Catal
     with pytest.raises(UsageError, match="1 rows of dl_tables") as caught:
         catalog.migrate(to=0)
     assert caught.value.details["lost"] == {"dl_tables": 1}
-    assert len(tables(catalog)) == 17
+    assert len(tables(catalog)) == 18
     catalog.migrate(to=0, allow_data_loss=True)
     assert tables(catalog) == set()
 
 
 def test_a_step_down_that_loses_nothing_needs_no_permission(catalog: Catalog) -> None:
     add_table(catalog)
-    done = catalog.migrate(to=4)
-    assert done.reverted == ("0005_coordination",)
-    assert catalog.migrate().applied == ("0005_coordination",)
+    done = catalog.migrate(to=LATEST - 1)
+    assert done.reverted == ("0007_images",)
+    assert catalog.migrate().applied == ("0007_images",)
 
 
 @pytest.mark.parametrize("target", [-1, 99])
@@ -152,10 +156,10 @@ def test_a_changed_file_is_drift_and_names_the_step(catalog: Catalog, own_sql: P
 
 
 def test_a_newer_catalog_is_refused_in_words(catalog: Catalog, own_sql: Path) -> None:
-    for name in ("0006_more.sql", "0006_more.down.sql"):
+    for name in (f"{NEXT}_more.sql", f"{NEXT}_more.down.sql"):
         (own_sql / catalog.engine.name / name).write_text("SELECT 1;")
     catalog.migrate()
-    for name in ("0006_more.sql", "0006_more.down.sql"):
+    for name in (f"{NEXT}_more.sql", f"{NEXT}_more.down.sql"):
         (own_sql / catalog.engine.name / name).unlink()
     with pytest.raises(SchemaDrift, match="Upgrade mainstem"):
         catalog.migrate()
@@ -163,14 +167,14 @@ def test_a_newer_catalog_is_refused_in_words(catalog: Catalog, own_sql: Path) ->
 
 def test_a_step_that_fails_half_way_leaves_nothing_of_itself(catalog: Catalog, own_sql: Path) -> None:
     before = tables(catalog)
-    (own_sql / catalog.engine.name / "0006_half.sql").write_text(
+    (own_sql / catalog.engine.name / f"{NEXT}_half.sql").write_text(
         "CREATE TABLE dl_half (x integer);\nINSERT INTO dl_half VALUES (1);\nCREATE TABLE dl_half (x integer);\n"
     )
-    (own_sql / catalog.engine.name / "0006_half.down.sql").write_text("DROP TABLE dl_half;")
-    with pytest.raises(MainstemError, match="0006_half failed"):
+    (own_sql / catalog.engine.name / f"{NEXT}_half.down.sql").write_text("DROP TABLE dl_half;")
+    with pytest.raises(MainstemError, match=f"{NEXT}_half failed"):
         catalog.migrate()
     assert tables(catalog) == before
-    assert migrations.current(catalog.engine) == 5
+    assert migrations.current(catalog.engine) == LATEST
 
 
 def test_a_gap_in_the_numbers_is_refused(empty: Catalog, own_sql: Path) -> None:
