@@ -19,21 +19,14 @@ from typing import Any, NoReturn
 
 import orjson
 
-from mainstem.deltalog.bodies import (
-    BUILDERS,
-    Refused,
-    Texts,
-    Values,
-    commit_info,
-    refuse_odd_name,
-    refuse_surrogates,
-)
+from mainstem.deltalog.bodies import BUILDERS, add_file, commit_info, refuse_odd_name, refuse_surrogates
+from mainstem.deltalog.fields import Refused, Texts, Values
 from mainstem.deltalog.jsontext import NotJson, members
 from mainstem.deltalog.layout import KNOWN_KEYS
 from mainstem.errors import CorruptLog
 from mainstem.model import FIRST_SEQ, Action, CommitInfo, Metadata, OtherAction, Protocol
 
-MAX_LINE_BYTES = 256 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024  # decoded it may need thirty times as much, and no log comes near it
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 _ONCE = frozenset((CommitInfo, Metadata, Protocol))
@@ -86,11 +79,13 @@ def _parse_line(line: bytes, seq: int, root: str, info_seen: bool) -> Action:
         exact = False
     if not exact:
         return _parse_carefully(line, seq, root, info_seen)
+    if type(parsed) is dict and len(parsed) == 1 and type(parsed.get("add")) is dict:  # most lines of most logs
+        return add_file(parsed["add"], None, seq, root)
     name, body = _single(parsed)
     builder = BUILDERS.get(name)
     if builder is None:
         refuse_odd_name(name)
-        return _other(name, body, orjson.dumps(body).decode(), seq, info_seen)
+        return _other(name, body, orjson.dumps(body).decode(), seq, info_seen, exact=True)
     return builder(body if type(body) is dict else _object(name, body), None, seq, root)
 
 
@@ -103,7 +98,7 @@ def _parse_carefully(line: bytes, seq: int, root: str, info_seen: bool) -> Actio
     builder = BUILDERS.get(name)
     if builder is None:
         refuse_odd_name(name)
-        return _other(name, body, text, seq, info_seen)
+        return _other(name, body, text, seq, info_seen, exact=False)
     _object(name, body)
     fields = members(text, strict=KNOWN_KEYS[name])
     values: Values = {member.key: member.value for member in fields}
@@ -133,9 +128,9 @@ def _object(name: str, body: Any) -> Values:
     return body
 
 
-def _other(name: str, body: Any, text: str, seq: int, info_seen: bool) -> Action:
+def _other(name: str, body: Any, text: str, seq: int, info_seen: bool, *, exact: bool) -> Action:
     if name == "commitInfo" and not info_seen:
-        return commit_info(_object(name, body), text)
+        return commit_info(_object(name, body), text, exact=exact)
     return OtherAction(seq, name, text)
 
 
@@ -148,8 +143,9 @@ def _lines(chunks: Iterable[bytes], file: str, limit: int) -> Iterator[tuple[int
             if held + len(piece) > limit:
                 _refuse(file, number, f"the line is longer than {limit} bytes")
             line = b"".join([*parts, piece]) if parts else piece
-            stripped = line.strip(_BLANK)
-            if stripped:
+            if line[:1] == b"{" and line[-1:] == b"}":
+                yield number, offset, line
+            elif stripped := line.strip(_BLANK):
                 yield number, offset + line.find(stripped[:1]), stripped
             number, offset, held, parts = number + 1, offset + len(line) + 1, 0, []
         held += len(pieces[-1])

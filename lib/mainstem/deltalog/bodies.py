@@ -1,21 +1,35 @@
-"""From the fields of one action to its value, each field checked: types, 64 bits, text that a database can hold.
-
-`values` are the decoded fields. `texts` are their own slices of the line; None if orjson writes the very same text.
-Whatever is wrong raises `Refused`; who called knows the file and the line.
-"""
+"""From the fields of one action to its value. Whatever is wrong raises `Refused`; the caller knows file and line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
 
 import orjson
 
-from mainstem.deltalog.jsontext import BigNumber
+from mainstem.deltalog.fields import (
+    INT32_MAX,
+    INT64_MAX,
+    SURROGATE,
+    Refused,
+    Texts,
+    Values,
+    boolean,
+    dv_id_of,
+    integer,
+    json_object,
+    json_strings,
+    missing,
+    path_of,
+    required,
+    size_of,
+    soft_text,
+    string,
+    timestamp,
+)
+from mainstem.deltalog.jsontext import last_text
 from mainstem.deltalog.layout import COLUMNS, Kind, extra_of
-from mainstem.errors import CorruptLog
-from mainstem.identity import app_key, canonical_path, dv_unique_id, file_key, path_bucket, refuse_escape
+from mainstem.identity import app_key, bucket_and_key
 from mainstem.model import (
     COMMIT_INFO_SEQ,
     Action,
@@ -27,94 +41,100 @@ from mainstem.model import (
     Protocol,
     RemoveFile,
     Txn,
+    draft_of,
 )
 
-Values = dict[str, Any]
-Texts = dict[str, str] | None
-
-INT64_MAX = 2**63 - 1
-INT32_MAX = 2**31 - 1
-_DV_UUID_LENGTH = 20  # of a `u` deletion vector: what stands before it is a folder
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUM_RECORDS = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
 
 
-class Refused(ValueError):
-    """A field that the protocol, or a database, does not allow."""
+_ADD = draft_of(AddFile)
+_REMOVE = draft_of(RemoveFile)
+# The keys of almost every add: all of them have columns, in the usual order, and are looked at one by one below.
+_COMMON_ADD = ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats")
 
 
 def add_file(values: Values, texts: Texts, seq: int, root: str) -> AddFile:
     # Most lines of most logs come here. What is as it should be is taken in place; a call is made only for the rest.
     path = values.get("path")
     if type(path) is not str or not path or ".." in path or "%" in path or "\0" in path:
-        path = _path(values)
+        path = path_of(values)
     size = values.get("size")
     if type(size) is not int or not 0 <= size <= INT64_MAX:
-        size = _required(_size(values), "size")
+        size = required(size_of(values), "size")
     changed = values.get("dataChange")
     if type(changed) is not bool:
-        changed = _required(_boolean(values, "dataChange"), "dataChange")
+        changed = required(boolean(values, "dataChange"), "dataChange")
     modified = values.get("modificationTime")
     if type(modified) is not int or not 0 <= modified <= INT64_MAX:
-        modified = _required(_integer(values, "modificationTime"), "modificationTime")
+        modified = required(integer(values, "modificationTime"), "modificationTime")
     stats = values.get("stats")
     if type(stats) is not str or "\0" in stats:
-        stats = _text(values, "stats")
-    dv_id = _dv_id(values) if "deletionVector" in values else None
-    canonical = canonical_path(path, root)
-    return AddFile(
-        seq,
-        path,
-        path_bucket(canonical),
-        file_key(canonical, dv_id),
-        dv_id,
-        size,
-        _object(values, texts, "partitionValues") or _missing("partitionValues"),
-        stats,
-        changed,
-        modified,
-        _object(values, texts, "tags") if "tags" in values else None,
-        None if dv_id is None else _object(values, texts, "deletionVector"),
-        _integer(values, "baseRowId") if "baseRowId" in values else None,
-        _integer(values, "defaultRowCommitVersion") if "defaultRowCommitVersion" in values else None,
-        _text(values, "clusteringProvider") if "clusteringProvider" in values else None,
-        None if stats is None else num_records(stats),
-        extra_of("add", values, texts),
-    )
+        stats = string(values, "stats")
+    partition = json_object(values, texts, "partitionValues") or missing("partitionValues")
+    records = None if stats is None else num_records(stats)
+    if stats is not None and tuple(values) == _COMMON_ADD:
+        bucket, key = bucket_and_key(path, None, root)
+        add = _ADD(seq, path, bucket, key, None, size, partition, stats, changed, modified, num_records=records)
+    else:
+        dv_id = dv_id_of(values) if "deletionVector" in values else None
+        bucket, key = bucket_and_key(path, dv_id, root)
+        add = _ADD(
+            seq,
+            path,
+            bucket,
+            key,
+            dv_id,
+            size,
+            partition,
+            stats,
+            changed,
+            modified,
+            json_object(values, texts, "tags") if "tags" in values else None,
+            None if dv_id is None else json_object(values, texts, "deletionVector"),
+            integer(values, "baseRowId") if "baseRowId" in values else None,
+            integer(values, "defaultRowCommitVersion") if "defaultRowCommitVersion" in values else None,
+            string(values, "clusteringProvider") if "clusteringProvider" in values else None,
+            records,
+            extra_of("add", values, texts),
+        )
+    add.__class__ = AddFile
+    return add
 
 
 def remove_file(values: Values, texts: Texts, seq: int, root: str) -> RemoveFile:
-    path = _path(values)
-    dv_id = _dv_id(values)
-    canonical = canonical_path(path, root)
-    return RemoveFile(
+    path = path_of(values)
+    dv_id = dv_id_of(values) if "deletionVector" in values else None
+    bucket, key = bucket_and_key(path, dv_id, root)
+    remove = _REMOVE(
         seq,
         path,
-        path_bucket(canonical),
-        file_key(canonical, dv_id),
+        bucket,
+        key,
         dv_id,
-        _integer(values, "deletionTimestamp"),
-        _required(_boolean(values, "dataChange"), "dataChange"),
-        _boolean(values, "extendedFileMetadata"),
-        _object(values, texts, "partitionValues"),
-        _size(values),
-        _text(values, "stats"),
-        _object(values, texts, "tags"),
-        _integer(values, "baseRowId"),
-        _integer(values, "defaultRowCommitVersion"),
-        None if dv_id is None else _object(values, texts, "deletionVector"),
+        integer(values, "deletionTimestamp"),
+        required(boolean(values, "dataChange"), "dataChange"),
+        boolean(values, "extendedFileMetadata"),
+        json_object(values, texts, "partitionValues"),
+        size_of(values),
+        string(values, "stats") if "stats" in values else None,
+        json_object(values, texts, "tags") if "tags" in values else None,
+        integer(values, "baseRowId") if "baseRowId" in values else None,
+        integer(values, "defaultRowCommitVersion") if "defaultRowCommitVersion" in values else None,
+        None if dv_id is None else json_object(values, texts, "deletionVector"),
         extra_of("remove", values, texts),
     )
+    remove.__class__ = RemoveFile
+    return remove
 
 
 def cdc_file(values: Values, texts: Texts, seq: int, root: str) -> CdcFile:
     return CdcFile(
         seq,
-        _path(values),
-        _required(_object(values, texts, "partitionValues"), "partitionValues"),
-        _required(_size(values), "size"),
-        _required(_boolean(values, "dataChange"), "dataChange"),
-        _object(values, texts, "tags"),
+        path_of(values),
+        required(json_object(values, texts, "partitionValues"), "partitionValues"),
+        required(size_of(values), "size"),
+        required(boolean(values, "dataChange"), "dataChange"),
+        json_object(values, texts, "tags"),
         extra_of("cdc", values, texts),
     )
 
@@ -123,14 +143,14 @@ def metadata(values: Values, texts: Texts, seq: int, root: str) -> Metadata:
     # Delta's own reader fills in all but the id, and its golden tables leave out the schema.
     return Metadata(
         seq,
-        _required(_text(values, "id"), "id"),
-        _text(values, "name"),
-        _text(values, "description"),
-        _object(values, texts, "format"),
-        _text(values, "schemaString"),
-        _strings(values, texts, "partitionColumns"),
-        _object(values, texts, "configuration"),
-        _integer(values, "createdTime"),
+        required(string(values, "id"), "id"),
+        string(values, "name"),
+        string(values, "description"),
+        json_object(values, texts, "format"),
+        string(values, "schemaString"),
+        json_strings(values, texts, "partitionColumns"),
+        json_object(values, texts, "configuration"),
+        integer(values, "createdTime"),
         extra_of("metaData", values, texts),
     )
 
@@ -138,51 +158,58 @@ def metadata(values: Values, texts: Texts, seq: int, root: str) -> Metadata:
 def protocol(values: Values, texts: Texts, seq: int, root: str) -> Protocol:
     return Protocol(
         seq,
-        _required(_integer(values, "minReaderVersion", 0, INT32_MAX), "minReaderVersion"),
-        _required(_integer(values, "minWriterVersion", 0, INT32_MAX), "minWriterVersion"),
-        _strings(values, texts, "readerFeatures"),
-        _strings(values, texts, "writerFeatures"),
+        required(integer(values, "minReaderVersion", 0, INT32_MAX), "minReaderVersion"),
+        required(integer(values, "minWriterVersion", 0, INT32_MAX), "minWriterVersion"),
+        json_strings(values, texts, "readerFeatures"),
+        json_strings(values, texts, "writerFeatures"),
         extra_of("protocol", values, texts),
     )
 
 
 def txn(values: Values, texts: Texts, seq: int, root: str) -> Txn:
-    app_id = _required(_text(values, "appId"), "appId")
+    app_id = required(string(values, "appId"), "appId")
     return Txn(
         seq,
         app_id,
         app_key(app_id),
-        _required(_integer(values, "version"), "version"),
-        _integer(values, "lastUpdated"),
+        required(integer(values, "version"), "version"),
+        integer(values, "lastUpdated"),
         extra_of("txn", values, texts),
     )
 
 
 def domain_metadata(values: Values, texts: Texts, seq: int, root: str) -> DomainMetadata:
-    domain = _required(_text(values, "domain"), "domain")
+    domain = required(string(values, "domain"), "domain")
     return DomainMetadata(
         seq,
         domain,
         app_key(domain),
-        _required(_text(values, "configuration"), "configuration"),
-        _required(_boolean(values, "removed"), "removed"),
+        required(string(values, "configuration"), "configuration"),
+        required(boolean(values, "removed"), "removed"),
         extra_of("domainMetadata", values, texts),
     )
 
 
-def commit_info(values: Values, body: str) -> CommitInfo:
-    """Provenance is kept whole and believed little: what is not of the expected type is only not read out."""
-    parameters = values.get("operationParameters")
+def commit_info(values: Values, body: str, *, exact: bool) -> CommitInfo:
+    """Provenance is kept whole and believed little: what is not of the expected type is only not read out.
+
+    `exact` promises that orjson writes the very text that was there.
+    """
+    parameters = None
+    if type(values.get("operationParameters")) is dict:
+        parameters = (
+            orjson.dumps(values["operationParameters"]).decode() if exact else last_text(body, "operationParameters")
+        )
     return CommitInfo(
         COMMIT_INFO_SEQ,
         body,
-        _timestamp(values, "timestamp"),
-        _timestamp(values, "inCommitTimestamp"),
-        _soft_text(values, "operation"),
-        _soft_json(parameters) if type(parameters) is dict else None,
-        _soft_text(values, "userName"),
-        _soft_text(values, "engineInfo"),
-        _soft_text(values, "txnId"),
+        timestamp(values, "timestamp"),
+        timestamp(values, "inCommitTimestamp"),
+        soft_text(values, "operation"),
+        parameters,
+        soft_text(values, "userName"),
+        soft_text(values, "engineInfo"),
+        soft_text(values, "txnId"),
     )
 
 
@@ -217,125 +244,11 @@ def refuse_surrogates(name: str, action: Action) -> None:
     """
     for column in COLUMNS[name]:
         text = getattr(action, column.attribute)
-        if column.kind is Kind.TEXT and text is not None and _SURROGATE.search(text):
+        if column.kind is Kind.TEXT and text is not None and SURROGATE.search(text):
             raise Refused(f"{column.key} contains a lone surrogate, which is not text")
 
 
 def refuse_odd_name(name: str) -> None:
     """The name of an unknown action becomes a column, too."""
-    if "\0" in name or _SURROGATE.search(name):
+    if "\0" in name or SURROGATE.search(name):
         raise Refused("the name of the action contains U+0000 or a lone surrogate")
-
-
-def _required(value: Any, key: str) -> Any:
-    return _missing(key) if value is None else value
-
-
-def _missing(key: str) -> NoReturn:
-    raise Refused(f"{key} is missing")
-
-
-def _path(values: Values) -> str:
-    path = _text(values, "path")
-    if not path:
-        raise Refused("path is missing or empty")
-    if ".." in path or "%" in path:
-        _refuse_escape(path, "path")
-    return path
-
-
-def _refuse_escape(path: str, what: str) -> None:
-    try:
-        refuse_escape(path, file="", what=what)
-    except CorruptLog:
-        raise Refused(f"the {what} {path[:200]!r} leads out of the table by '..'") from None
-
-
-def _dv_id(values: Values) -> str | None:
-    vector = values.get("deletionVector")
-    if vector is None:
-        return None
-    if type(vector) is not dict:
-        raise Refused("deletionVector must be an object")
-    storage, place = _text(vector, "storageType"), _text(vector, "pathOrInlineDv")
-    if storage is None or place is None:
-        raise Refused("deletionVector lacks storageType or pathOrInlineDv")
-    if storage == "u":
-        _refuse_escape(place[:-_DV_UUID_LENGTH], "deletion vector's folder")
-    _integer(vector, "sizeInBytes", 0)
-    _integer(vector, "cardinality", 0)
-    return dv_unique_id(storage, place, _integer(vector, "offset", 0))
-
-
-def _text(values: Values, key: str) -> str | None:
-    value = values.get(key)
-    if value is None:
-        return None
-    if type(value) is not str:
-        raise Refused(f"{key} must be a string")
-    if "\0" in value:
-        raise Refused(f"{key} contains U+0000, which a database cannot store as text")
-    return value
-
-
-def _boolean(values: Values, key: str) -> bool | None:
-    value = values.get(key)
-    if value is None or type(value) is bool:
-        return value
-    raise Refused(f"{key} must be true or false")
-
-
-def _size(values: Values) -> int | None:
-    return _integer(values, "size", 0)
-
-
-def _integer(values: Values, key: str, low: int = -INT64_MAX - 1, high: int = INT64_MAX) -> int | None:
-    value = values.get(key)
-    if value is None:
-        return None
-    if type(value) is int:
-        if low <= value <= high:
-            return value
-        raise Refused(
-            f"{key} is negative" if low == 0 > value else f"{key} does not fit {64 if high == INT64_MAX else 32} bits"
-        )
-    if type(value) is BigNumber or (type(value) is float and abs(value) >= 2.0**63):
-        raise Refused(f"{key} does not fit 64 bits")
-    raise Refused(f"{key} must be a whole number")
-
-
-def _object(values: Values, texts: Texts, key: str) -> str | None:
-    value = values.get(key)
-    if value is None:
-        return None
-    if type(value) is not dict:
-        raise Refused(f"{key} must be an object")
-    if texts is not None:
-        return texts[key]
-    return orjson.dumps(value).decode() if value else "{}"
-
-
-def _strings(values: Values, texts: Texts, key: str) -> str | None:
-    value = values.get(key)
-    if value is None:
-        return None
-    if type(value) is not list or not all(type(item) is str for item in value):
-        raise Refused(f"{key} must be an array of strings")
-    return texts[key] if texts is not None else orjson.dumps(value).decode()
-
-
-def _timestamp(values: Values, key: str) -> int | None:
-    value = values.get(key)
-    return _integer(values, key) if type(value) in (int, BigNumber) else None
-
-
-def _soft_text(values: Values, key: str) -> str | None:
-    value = values.get(key)
-    return value if type(value) is str and "\0" not in value and not _SURROGATE.search(value) else None
-
-
-def _soft_json(value: Any) -> str | None:
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # what orjson cannot write (a huge number, half a surrogate pair) stays in the body alone
-        return None

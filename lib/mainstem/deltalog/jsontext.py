@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any, NamedTuple
+
+import orjson
 
 MAX_DEPTH = 254  # where orjson stops writing, so that both ways agree; no log comes near it
 
@@ -56,6 +59,33 @@ def members(text: str, *, strict: frozenset[str] | None = None) -> list[Member]:
     if _skip(text, end) != len(text):
         raise NotJson(f"there is something after the object, at column {_skip(text, end) + 1}")
     return list(found.values())
+
+
+def last_text(text: str, key: str) -> str | None:
+    """The text of a member of a JSON object that was read before; of several the last, whose value was read."""
+    found = [member for member, _ in _walk(text, _skip(text, 0) + 1, frozenset()) if member and member.key == key]
+    return found[-1].text if found else None
+
+
+def decoded(text: str) -> Any:
+    """The value of a JSON text that was read before, whatever it holds: a number that fits no type stays its text."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # legal JSON all the same, with half of a surrogate pair or 1e400 in it
+        return _LOSSLESS.decode(text)
+
+
+def edited(text: str, changes: Mapping[str, str | None], *, first: frozenset[str] = frozenset()) -> str:
+    """A JSON object that was read before, with members set to these texts, or left out where None; the rest verbatim.
+
+    A new member goes to the end, or to the front if it is one of `first`. Of a key that appears twice the last stays.
+    """
+    kept = {member.key: member.text for member, _ in _walk(text, _skip(text, 0) + 1, frozenset()) if member}
+    new = {key: value for key, value in changes.items() if value is not None and key not in kept}
+    front = {key: value for key, value in new.items() if key in first}
+    merged = {**front, **kept, **{key: value for key, value in changes.items() if value is not None}}
+    gone = {key for key, value in changes.items() if value is None}
+    return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in merged.items() if key not in gone) + "}"
 
 
 def _walk(text: str, at: int, strict: frozenset[str] | None) -> Iterator[tuple[Member | None, int]]:
@@ -129,3 +159,8 @@ def _no_constant(name: str) -> Any:
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_int=_integer, parse_constant=_no_constant)
 _LOOSE = json.JSONDecoder(parse_int=_integer, parse_constant=_no_constant)
+_LOSSLESS = json.JSONDecoder(
+    parse_int=lambda text: int(text) if len(text) < 20 else text,
+    parse_float=lambda text: float(text) if isfinite(float(text)) else text,
+    parse_constant=_no_constant,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -97,6 +98,12 @@ class Layout(NamedTuple):
     usual: bool
     unknown: tuple[str, ...]
     keys_json: str
+
+
+def usual_order(name: str, keys: Iterable[str]) -> list[str]:
+    """The keys in the order in which Delta writes them, those without a column last, as they came."""
+    places = _PLACES.get(name, {})
+    return sorted(keys, key=lambda key: places.get(key, len(places)))
 
 
 @lru_cache(maxsize=4096)

@@ -83,4 +83,5 @@ def _value(action: Action, column: Column) -> str:
 
 def _one_line(text: str) -> str:
     # Inside of a JSON string a line break is always escaped, so a raw one is a blank between two tokens.
-    return text.replace("\n", " ") if "\n" in text else text
+    # Delta's reader ends a line at a carriage return, too.
+    return text.replace("\n", " ").replace("\r", " ") if "\n" in text or "\r" in text else text

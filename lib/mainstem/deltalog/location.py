@@ -1,0 +1,77 @@
+"""Where a table is: a local folder or an object store, opened by obstore."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+from mainstem.errors import UsageError, mask
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+# Hadoop's names for the same stores, so that a location works in Spark and here.
+_ALIASES = {"s3a": "s3", "s3n": "s3", "wasbs": "az", "wasb": "az", "abfs": "abfss"}
+_REMOTE = frozenset({"s3", "gs", "abfss", "az", "adl", "azure"})
+
+
+@dataclass(frozen=True)
+class Location:
+    """A table's folder. `uri` is how paths are compared, `local` its place on this machine's disk, if it is there."""
+
+    uri: str
+    store: ObjectStore
+    local: Path | None
+
+
+def open_location(location: str) -> Location:
+    """Open a table's folder: a path, `file:`, `s3://`, `gs://` or `abfss://`. Nothing is created.
+
+    Credentials of object stores come from the environment or the machine's role, as the store's own tools take them.
+    """
+    scheme = _SCHEME.match(location)
+    if scheme is None or scheme[1].lower() == "file":
+        return _open_local(location)
+    name = _ALIASES.get(scheme[1].lower(), scheme[1].lower())
+    if name not in _REMOTE:
+        raise UsageError(
+            f"Tables at {scheme[1]}: are not supported.",
+            hint="Use a local path, or a URI that starts with file:, s3://, gs:// or abfss://.",
+            location=mask(location),
+        )
+    url = name + location[len(scheme[1]) :]
+    try:
+        store = from_url(url.rstrip("/"))
+    except (BaseError, ValueError) as error:
+        raise UsageError(f"The location {mask(location)} cannot be opened: {error}", location=mask(location)) from error
+    return Location(location.rstrip("/"), store, None)
+
+
+def _open_local(location: str) -> Location:
+    text = location
+    if text.lower().startswith("file:"):
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost"):
+            raise UsageError(
+                f"A file: location names no host, and {parts.netloc!r} is one.", hint="Write file:///path."
+            )
+        if parts.query or parts.fragment:
+            raise UsageError(
+                "A file: location has no '?' and no '#'.",
+                hint="Write them as %3F and %23, or give a plain path.",
+                location=location,
+            )
+        text = unquote(parts.path)
+    if not text or "\0" in text:
+        raise UsageError("The location of a table is empty or contains U+0000.")
+    folder = Path(text).absolute()
+    if ".." in folder.parts:
+        folder = folder.resolve()  # only the disk knows where `..` leads behind a symbolic link
+    if not folder.is_dir():
+        raise UsageError(
+            f"There is no folder {folder}.", hint="Give the folder that holds _delta_log.", location=location
+        )
+    return Location(folder.as_uri(), LocalStore(folder), folder)
