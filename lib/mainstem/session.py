@@ -89,6 +89,13 @@ def _condition(error: Exception) -> str | None:
     return named.split(".")[0] if named else None
 
 
+def is_spark_error(error: BaseException) -> bool:
+    """Whether Spark itself failed. Over py4j some errors arrive as bare Java ones."""
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
+
+
 def require_driver(spark: SparkSession, jdbc: Jdbc) -> None:
     """Raise UnsupportedFeature, with the next step, unless the session can load the catalog's JDBC driver."""
     options = {**jdbc.options(), "query": "SELECT 1 AS one"}

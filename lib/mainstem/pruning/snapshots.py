@@ -1,0 +1,41 @@
+"""Predicates on a snapshot's files, for queries that bind their values and for those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from mainstem.pruning.condition import Condition
+from mainstem.pruning.kinds import table_columns
+from mainstem.pruning.predicate import parse
+from mainstem.pruning.sql import Bound, condition_sql, inliner
+
+if TYPE_CHECKING:
+    from mainstem.engines import Engine
+
+
+class Described(Protocol):
+    """What pruning wants to know of a snapshot."""
+
+    @property
+    def schema_json(self) -> str: ...
+    @property
+    def partition_columns(self) -> Sequence[str]: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+
+def condition_of(where: str, snapshot: Described) -> Condition:
+    """What a file of the snapshot must show so that some of its rows may make `where` true."""
+    return parse(where, table_columns(snapshot.schema_json, snapshot.partition_columns, snapshot.properties))
+
+
+def bound_condition(where: str, snapshot: Described, engine: Engine) -> tuple[str, dict[str, object]]:
+    """A condition over `dl_add_files` that keeps every file which may match, and the values for its `:names`."""
+    bind = Bound()
+    return condition_sql(condition_of(where, snapshot), engine.file_sql, bind), bind.values
+
+
+def inlined_condition(where: str, snapshot: Described, engine: Engine) -> str:
+    """The same without values beside it, for JDBC, which cannot bind."""
+    return condition_sql(condition_of(where, snapshot), engine.file_sql, inliner(engine))
