@@ -1,0 +1,106 @@
+"""Table features that a protocol stands for, named or implied by its version, as Delta Spark 4.4 knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import orjson
+
+from mainstem.deltalog.protocol import (
+    FEATURES_READER_VERSION,
+    FEATURES_WRITER_VERSION,
+    FENCE,
+    reader_features,
+    writer_features,
+)
+from mainstem.model import Protocol
+
+ROW_TRACKING = "rowTracking"
+DOMAIN_METADATA = "domainMetadata"
+COLUMN_MAPPING = "columnMapping"
+DELETION_VECTORS = "deletionVectors"
+V2_CHECKPOINT = "v2Checkpoint"
+IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+
+
+class _Since(NamedTuple):
+    reader: int
+    writer: int
+
+
+# Before features had names, a version stood for all of them up to it.
+_IMPLIED = {
+    "appendOnly": _Since(0, 2),
+    "invariants": _Since(0, 2),
+    "checkConstraints": _Since(0, 3),
+    "changeDataFeed": _Since(0, 4),
+    "generatedColumns": _Since(0, 4),
+    COLUMN_MAPPING: _Since(2, 5),
+    "identityColumns": _Since(0, 6),
+}
+_NAMED = {
+    "allowColumnDefaults", "checkpointProtection", "clustering", DELETION_VECTORS, DOMAIN_METADATA,
+    "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", IN_COMMIT_TIMESTAMP, "materializePartitionColumns",
+    ROW_TRACKING, "timestampNtz", "typeWidening", "typeWidening-preview", V2_CHECKPOINT, "vacuumProtocolCheck",
+    "variantShredding", "variantShredding-preview", "variantType", "variantType-preview",
+}  # fmt: skip
+KNOWN = frozenset(_IMPLIED) | _NAMED | {FENCE}
+
+
+def features(protocol: Protocol) -> frozenset[str]:
+    """Every feature that a table of this protocol supports."""
+    if protocol.min_writer_version >= FEATURES_WRITER_VERSION:
+        return frozenset((*reader_features(protocol), *writer_features(protocol)))
+    return frozenset(
+        name
+        for name, since in _IMPLIED.items()
+        if since.reader <= protocol.min_reader_version and since.writer <= protocol.min_writer_version
+    )
+
+
+def beyond_us(protocol: Protocol) -> list[str]:
+    """What a table of this protocol asks of a writer that this library does not know; empty if it can be written."""
+    wanted = [
+        f"{side} version {version}"
+        for side, version, known in (
+            ("reader", protocol.min_reader_version, FEATURES_READER_VERSION),
+            ("writer", protocol.min_writer_version, FEATURES_WRITER_VERSION),
+        )
+        if version > known
+    ]
+    return wanted + [f"feature {name}" for name in sorted(features(protocol) - KNOWN)]
+
+
+def with_writer_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The protocol with these features for writers, too; what its version stood for without names gets its names.
+
+    The reader version stays: a feature for writers does not concern readers. The same protocol, if it has them all.
+    """
+    missing = set(names) - features(protocol)
+    if not missing:
+        return protocol
+    return replace(
+        protocol,
+        min_writer_version=FEATURES_WRITER_VERSION,
+        writer_features=orjson.dumps(sorted({*features(protocol), *missing})).decode(),
+        extra=None,
+    )
+
+
+def without_writer_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The protocol without these features for writers. The same one, if it has none of them.
+
+    If a version from before features had names stands for the rest, it is that version again, as after Delta's own
+    DROP FEATURE: the writers of that time can write the table again.
+    """
+    gone = features(protocol) & set(names)
+    if not gone:
+        return protocol
+    rest = features(protocol) - gone
+    for version in range(1, FEATURES_WRITER_VERSION):
+        older = Protocol(protocol.seq, protocol.min_reader_version, version)
+        if protocol.min_reader_version < FEATURES_READER_VERSION and features(older) == rest:
+            return older
+    return replace(protocol, writer_features=orjson.dumps(sorted(rest)).decode(), extra=None)

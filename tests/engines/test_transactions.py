@@ -1,0 +1,117 @@
+"""Several tables in one transaction: all of them, or none; and again after a conflict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tables import add, create, paths, remove
+
+from mainstem import Catalog, ConflictError, UsageError
+from mainstem.operations import DataTransaction
+
+
+@pytest.fixture
+def two(catalog: Catalog, tmp_path: Path) -> Catalog:
+    """Two tables with one file each."""
+    for name in ("orders", "items"):
+        create(catalog, tmp_path, name=name).commit([add("a")], operation="WRITE")
+    return catalog
+
+
+def heads(catalog: Catalog) -> dict[str, int]:
+    return {table.name: table.version for table in catalog.tables()}
+
+
+def test_both_tables_move_and_carry_one_group(two: Catalog, tmp_path: Path) -> None:
+    with two.transaction(committer="ann", info={"userMetadata": "nightly"}) as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.table("items").stage([remove("a")], operation="DELETE")
+    assert heads(two) == {"orders": 2, "items": 2}
+    assert (paths(two.table("orders")), paths(two.table("items"))) == ({"a", "b"}, set())
+    [group] = {done.group_id for done in tx.committed.values()}
+    for name in ("orders", "items"):
+        [entry] = two.table(name).history(limit=1)
+        assert (str(entry.group_id), entry.committer) == (group, "ann")
+        line = (tmp_path / name / "_delta_log" / f"{2:020d}.json").read_text().splitlines()[0]
+        info = json.loads(line)["commitInfo"]
+        assert (info["groupId"], info["userMetadata"]) == (group, "nightly")
+
+
+def test_a_conflict_in_one_table_names_it_and_moves_neither(two: Catalog) -> None:
+    with pytest.raises(ConflictError, match="items") as caught, two.transaction() as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.table("items").stage([remove("a"), add("mine")], operation="UPDATE")
+        two.table("items").commit([remove("a"), add("theirs")], operation="UPDATE")
+    assert caught.value.details["table"] == "items"
+    assert heads(two) == {"orders": 1, "items": 2}
+
+
+def test_a_refused_change_of_the_second_table_leaves_the_first_alone(two: Catalog) -> None:
+    with pytest.raises(UsageError, match="not live"), two.transaction() as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.table("items").stage([remove("nobody")], operation="DELETE")
+    with pytest.raises(ZeroDivisionError), two.transaction() as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        raise ZeroDivisionError
+    with pytest.raises(UsageError, match="has ended"):
+        tx.table("orders")
+    assert heads(two) == {"orders": 1, "items": 1}
+
+
+def test_several_commits_to_one_table_are_consecutive_versions(two: Catalog) -> None:
+    with two.transaction() as tx:
+        table = tx.table("orders")
+        table.stage([add("b")], operation="WRITE")
+        table.stage([remove("b"), add("c")], operation="UPDATE")
+        tx.table("items").stage([add("b")], operation="WRITE")
+    assert heads(two) == {"orders": 3, "items": 2}
+    assert paths(two.table("orders"), version=2) == {"a", "b"}
+    assert paths(two.table("orders")) == {"a", "c"}
+
+
+def test_an_application_transaction_covers_all_tables_once(two: Catalog) -> None:
+    for _ in range(2):
+        with two.transaction(txn=("nightly", 7)) as tx:
+            for name in ("orders", "items"):
+                tx.table(name).stage([add("b")], operation="WRITE")
+    assert all(done.repeated for done in tx.committed.values())
+    assert heads(two) == {"orders": 2, "items": 2}
+    with pytest.raises(ConflictError, match="a part of this transaction"), two.transaction(txn=("nightly", 7)) as tx:
+        tx.table("orders").stage([add("c")], operation="WRITE")
+        create_third(two, tx)
+    assert heads(two) == {"orders": 2, "items": 2, "third": 0}
+
+
+def create_third(catalog: Catalog, tx: DataTransaction) -> None:
+    create(catalog, Path(catalog.table("orders").location).parent, name="third")
+    tx.table("third").stage([add("c")], operation="WRITE")
+
+
+def test_a_change_is_made_again_on_the_new_head_after_a_conflict(two: Catalog) -> None:
+    seen: list[set[str]] = []
+
+    def change(tx: DataTransaction) -> str:
+        live = paths(two.table("items"))
+        seen.append(live)
+        [name] = live
+        tx.table("items").stage([remove(name), add(f"{name}x")], operation="UPDATE")
+        if len(seen) == 1:
+            two.table("items").commit([remove("a"), add("b")], operation="UPDATE")
+        return name
+
+    assert two.run(change, retries=3) == "b"
+    assert seen == [{"a"}, {"b"}]
+    assert paths(two.table("items")) == {"bx"}
+
+
+def test_the_last_conflict_is_raised_when_the_retries_are_used_up(two: Catalog) -> None:
+    def change(tx: DataTransaction) -> None:
+        [name] = paths(two.table("items"))
+        tx.table("items").stage([remove(name), add(f"{name}m")], operation="UPDATE")
+        two.table("items").commit([remove(name), add(f"{name}t")], operation="UPDATE")
+
+    with pytest.raises(ConflictError):
+        two.run(change, retries=1)
+    assert heads(two)["items"] == 3

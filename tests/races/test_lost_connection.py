@@ -1,0 +1,85 @@
+"""A connection lost at COMMIT: whether it took effect is looked up, not guessed, and it happens once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from proxy import Lost, Proxy
+from tables import add, create, paths
+
+from mainstem import Catalog, CommitUnknown, open_catalog
+from mainstem.errors import EngineBusy
+
+
+@pytest.fixture
+def proxy(postgres_uri: str) -> Iterator[Proxy]:
+    parts = urlsplit(postgres_uri)
+    proxy = Proxy(parts.hostname or "127.0.0.1", parts.port or 5432)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def address(postgres_uri: str, proxy: Proxy) -> Iterator[str]:
+    """A new catalog, reached through the proxy."""
+    parts = urlsplit(postgres_uri)
+    user = f"{parts.username}:{parts.password}@" if parts.password else ""
+    schema = f"test_{uuid4().hex[:12]}"
+    through = urlunsplit((parts.scheme, f"{user}127.0.0.1:{proxy.port}", parts.path, f"schema={schema}", ""))
+    yield through
+    with psycopg.connect(postgres_uri, autocommit=True) as connection:
+        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+@pytest.fixture
+def catalog(address: str) -> Iterator[Catalog]:
+    with open_catalog(address) as opened:
+        opened.migrate()
+        yield opened
+
+
+@pytest.mark.parametrize("lost", ["question", "answer"])
+def test_a_commit_whose_connection_broke_is_looked_up_and_happens_once(
+    catalog: Catalog, proxy: Proxy, tmp_path: Path, lost: Lost
+) -> None:
+    table = create(catalog, tmp_path)
+    proxy.lose(lost)
+    done = table.commit([add("a")], operation="WRITE")
+    assert proxy.hung_up == 1
+    assert (done.version, done.attempts, done.repeated) == (1, 2, lost == "answer")
+    assert done.published
+    assert table.commit([add("b")], operation="WRITE").version == 2
+    assert paths(table) == {"a", "b"}
+    assert len(table.history()) == 3
+
+
+def test_a_connection_that_is_never_found_again_leaves_the_outcome_open_and_the_token_decides(
+    catalog: Catalog, address: str, proxy: Proxy, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    with open_catalog(address, reconnect_attempts=1) as hasty:
+        impatient = hasty.table(table.name)
+        proxy.lose("answer")
+        with pytest.raises(CommitUnknown, match="same token"):
+            impatient.commit([add("a")], operation="WRITE", txn_id="job-7")
+    again = table.commit([add("a")], operation="WRITE", txn_id="job-7")
+    assert (again.version, again.repeated) == (1, True)
+    assert paths(table) == {"a"}
+
+
+def test_a_session_that_the_server_ends_before_commit_leaves_nothing(
+    catalog: Catalog, postgres_uri: str, tmp_path: Path
+) -> None:
+    """Before COMMIT was sent there is no doubt: nothing was written, and the caller may do it again."""
+    table = create(catalog, tmp_path)
+    with pytest.raises(EngineBusy, match="Nothing was written"), catalog.store.writing() as queries:
+        pid = queries.connection.execute("SELECT pg_backend_pid()").fetchone()[0]
+        with psycopg.connect(postgres_uri, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [pid])
+        queries.rows("tables_all")
+    assert table.commit([add("a")], operation="WRITE").version == 1
