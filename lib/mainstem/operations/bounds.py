@@ -1,0 +1,89 @@
+"""Which files of the target a MERGE can touch: what its condition says of the target, and of the source's keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import expressions as exp
+
+from mainstem.errors import UsageError
+from mainstem.operations.sqltexts import literal, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_PAIRS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`target` are conditions on the target alone; `pairs` are columns of the target that equal one of the source."""
+
+    target: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+
+
+def bounds_of(on: str, *, target: str, source: str) -> Bounds:
+    """What every matching row must meet. A condition that cannot be taken apart bounds nothing."""
+    try:
+        parsed = sqlglot.parse_one(on, dialect="spark")
+    except sqlglot.errors.ParseError as error:
+        raise UsageError(
+            f"the condition of the merge cannot be read: {on[:200]!r}.", hint="See Spark's MERGE."
+        ) from error
+    texts, pairs = [], []
+    for part in _conjuncts(parsed):
+        owners = {column.table.lower() for column in part.find_all(exp.Column)}
+        if owners == {target} and not any(part.find_all(exp.Subquery, exp.Select)):
+            texts.append(_without_alias(part))
+        elif isinstance(part, exp.EQ) and owners == {target, source}:
+            pair = _pair(part, target)
+            pairs += [pair] if pair else []
+    return Bounds(tuple(texts), tuple(pairs[:_MOST_PAIRS]))
+
+
+def source_bounds(source: DataFrame, bounds: Bounds) -> tuple[str, ...]:
+    """Conditions on the target that follow from the smallest and largest keys of the source; one job of Spark's."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    pairs = [(mine, theirs) for mine, theirs in bounds.pairs if theirs.lower() in map(str.lower, source.columns)]
+    if not pairs:
+        return ()
+    wanted = [call(F.col(quoted(theirs))) for _, theirs in pairs for call in (F.min, F.max)]
+    row = source.agg(*wanted).first()
+    assert row is not None
+    found = []
+    for place, (mine, _) in enumerate(pairs):
+        low, high = row[2 * place], row[2 * place + 1]
+        if low is None:
+            return ("FALSE",)  # no row of the source has this key: none can match
+        try:
+            found.append(f"{quoted(mine)} >= {literal(low)} AND {quoted(mine)} <= {literal(high)}")
+        except UsageError:
+            continue  # a value that no literal can say bounds nothing
+    return tuple(found)
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _conjuncts(node.this)
+    if isinstance(node, exp.And):
+        return [*_conjuncts(node.left), *_conjuncts(node.right)]
+    return [node]
+
+
+def _without_alias(node: exp.Expr) -> str:
+    copy = node.copy()
+    for column in copy.find_all(exp.Column):
+        column.set("table", None)
+    return copy.sql(dialect="spark")
+
+
+def _pair(equality: exp.EQ, target: str) -> tuple[str, str] | None:
+    left, right = equality.left, equality.right
+    if not (isinstance(left, exp.Column) and isinstance(right, exp.Column)):
+        return None
+    mine, theirs = (left, right) if left.table.lower() == target else (right, left)
+    return mine.name, theirs.name

@@ -1,0 +1,310 @@
+"""One table inside of a transaction, changed by Delta's own engine on a private mount."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import orjson
+
+from mainstem.checkpoint import ALL_FILES, NO_FILES, Choice, matching
+from mainstem.conflicts import Reads, read_predicate, said_blind_append
+from mainstem.conflicts.features import with_writer_features
+from mainstem.deltalog.protocol import FENCE, refuse_unreadable, refuse_unwritable, writer_features
+from mainstem.errors import UsageError
+from mainstem.identity import canonical_path
+from mainstem.model import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, Txn
+from mainstem.mount import Mount, mount_state
+from mainstem.operations.merging import Merge
+from mainstem.operations.sqltexts import assignments, literal, quoted
+from mainstem.proposal import NO_VERSION, Commit
+from mainstem.restoring import restored_actions
+from mainstem.snapshot import Snapshot, open_snapshot
+from mainstem.transaction import StagedTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mainstem.operations.changes import DataTransaction
+
+Operate = Callable[["SparkSession", Mount], None]
+ReadsOf = Callable[[Sequence[Action]], Reads]
+_MOST_PARTITIONS = 200
+
+
+class DataTable(StagedTable):
+    """A table as this transaction sees and changes it. Later operations see earlier ones; nobody else does.
+
+    Every operation is Delta's own, on a mount that holds only the files which it can touch.
+    """
+
+    _transaction: DataTransaction
+
+    def __init__(self, transaction: DataTransaction, state: Any) -> None:
+        super().__init__(transaction, state)
+        self._mount: Mount | None = None
+        self._added: Mount | None = None
+        self._mounted = 0  # how many staged commits the mount has
+
+    # Reading
+
+    def read(self, *, where: str | None = None) -> DataFrame:
+        """The table's rows with what is staged so far; with `where`, those that meet it."""
+        if self.state.protocol is not None:
+            refuse_unreadable(self.state.protocol, table=self.name, undone="Nothing was read.")
+        mount = self.mounted(self._choice(where))
+        frame = self.spark.read.format("delta").load(mount.uri)
+        return frame if where is None else frame.where(where)
+
+    def read_added(self) -> DataFrame:
+        """The rows in files that this transaction adds, as they are after all that is staged."""
+        if self._added is not None:
+            self._added.close()
+        self._added = self._mount_of(NO_FILES)
+        return self.spark.read.format("delta").load(self._added.uri)
+
+    def added(self) -> list[AddFile]:
+        """The files that this transaction adds and does not take away again."""
+        live: dict[bytes, AddFile] = {}
+        for commit in self.commits:
+            for action in commit.actions:
+                if isinstance(action, AddFile):
+                    live[action.file_key] = action
+                elif isinstance(action, RemoveFile):
+                    live.pop(action.file_key, None)
+        return list(live.values())
+
+    # Writing
+
+    def append(self, rows: DataFrame, *, schema_evolution: bool = False) -> Self:
+        """Add rows. With `schema_evolution`, columns that the table lacks are added to it."""
+
+        def operate(spark: SparkSession, mount: Mount) -> None:
+            mount.show_to(rows.sparkSession)
+            _writing(rows, "append", mergeSchema=schema_evolution).save(mount.uri)
+
+        return self.run(NO_FILES, blind_or_whole, operate)
+
+    def overwrite(
+        self,
+        rows: DataFrame,
+        *,
+        replace_where: str | None = None,
+        partitions: Literal["all", "dynamic"] = "all",
+        schema_evolution: bool = False,
+    ) -> Self:
+        """Put rows in the place of all others, of those that meet `replace_where`, or of those in their partitions."""
+        if replace_where is not None and partitions == "dynamic":
+            raise UsageError("replace_where and dynamic partitions exclude each other.", hint="Give one of them.")
+        options: dict[str, Any] = {"overwriteSchema": schema_evolution and replace_where is None}
+        where = replace_where
+        if replace_where is not None:
+            options["replaceWhere"] = replace_where
+        elif partitions == "dynamic":
+            options["partitionOverwriteMode"] = "dynamic"
+            where = self._partitions_of(rows)
+
+        def operate(spark: SparkSession, mount: Mount) -> None:
+            mount.show_to(rows.sparkSession)
+            _writing(rows, "overwrite", **options).save(mount.uri)
+
+        return self.run(self._choice(where), self._read_by(where), operate)
+
+    def delete(self, where: str | None = None) -> Self:
+        """Delete the rows that meet `where`; all of them, if it is not given."""
+        tail = "" if where is None else f" WHERE {where}"
+        return self._statement(lambda mount: f"DELETE FROM {mount.sql_name}{tail}", where)
+
+    def update(self, *, set: Mapping[str, Any], where: str | None = None) -> Self:  # noqa: A002  as SQL calls it
+        """Set columns of the rows that meet `where`. A text is an expression of SQL, anything else a value."""
+        tail = "" if where is None else f" WHERE {where}"
+        return self._statement(lambda mount: f"UPDATE {mount.sql_name} SET {assignments(set)}{tail}", where)
+
+    def merge(self, source: DataFrame, *, on: str) -> Merge[DataTable]:
+        """Begin a MERGE of `source` into the table. In conditions and values the table is `t`, the source is `s`."""
+        return Merge(lambda merge: merge.stage(self), source, on)
+
+    def optimize(self, *, where: str | None = None, zorder_by: Sequence[str] = ()) -> Self:
+        """Compact small files, of the partitions that `where` names; with `zorder_by`, order their rows."""
+        tail = "" if where is None else f" WHERE {where}"
+        order = f" ZORDER BY ({', '.join(map(quoted, zorder_by))})" if zorder_by else ""
+
+        def operate(spark: SparkSession, mount: Mount) -> None:
+            spark.sql(f"OPTIMIZE {mount.sql_name}{tail}{order}").collect()
+
+        return self.run(self._choice(where), self._removed, operate)
+
+    def alter(self, change: str) -> Self:
+        """Run `ALTER TABLE … change`, such as `ADD COLUMNS (note STRING)` or `SET TBLPROPERTIES ('a' = 'b')`."""
+        # What looks at rows needs the files; all else changes metadata alone.
+        looks = any(word in change.upper() for word in ("CONSTRAINT", "ROWTRACKING", "DROP FEATURE", "NOT NULL"))
+
+        def operate(spark: SparkSession, mount: Mount) -> None:
+            spark.sql(f"ALTER TABLE {mount.sql_name} {change}").collect()
+
+        return self.run(ALL_FILES if looks else NO_FILES, _whole, operate)
+
+    def restore(self, *, version: int) -> Self:
+        """Make the table what it was at an older version, by a new one. Raises if a data file of it is gone."""
+        then, now = self.snapshot_at(version), self.snapshot_at(self.state.read_version)
+        if self.commits:
+            raise UsageError(f"{self.name} was changed before in this transaction.", hint="Restore it first.")
+        actions = restored_actions(then, now, location=self.state.location)
+        self.propose(
+            actions,
+            operation="RESTORE",
+            operation_params={"version": str(version), "timestamp": None},
+            reads=Reads(whole_table=True),
+        )
+        return self
+
+    # How
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that does the work."""
+        return self._transaction.session()
+
+    def snapshot_at(self, version: int) -> Snapshot:
+        """The table at a version, without what is staged."""
+        return open_snapshot(
+            self._transaction.store, self.name, self.state.table_id, session=self._transaction.session, version=version
+        )
+
+    def run(self, choice: Choice, reads: ReadsOf, operate: Operate) -> Self:
+        """Let Delta do something on a mount that has these files, and stage what it commits there."""
+        if self.state.protocol is not None:
+            refuse_unwritable(self.state.protocol, table=self.name)
+        mount = self.mounted(choice)
+        mount.require_writable(self.name)
+        operate(self.spark, mount)
+        self.take_new(reads)
+        return self
+
+    def take_new(self, reads: ReadsOf) -> None:
+        """Stage what Delta has committed on the table's mount and was not taken yet."""
+        assert self._mount is not None
+        before = self.state.read_version + len(self.commits)
+        for _, actions in self._mount.staged(table_root=self.state.root, since=before):
+            self._mount.require_writable(self.name)
+            self.take(actions, reads(actions))
+        self._mounted = len(self.commits)
+
+    def take(self, actions: Sequence[Action], reads: Reads) -> None:
+        """Stage a commit that Delta has made on a mount."""
+        apps = frozenset(action.app_id for action in actions if isinstance(action, Txn))
+        known = Reads(reads.whole_table, reads.paths, reads.predicates, apps | reads.app_ids)
+        taken = self._transaction.with_application(self._fenced(actions), first=not self.commits)
+        info = {key: value for key, value in self._transaction.info.items() if key != "engineInfo"}
+        self.commits.append(Commit(tuple(taken), info, known))
+
+    def _fenced(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """Actions of the mount, where no fence is, for the table, where it stays."""
+        if self.state.protocol is None or FENCE not in writer_features(self.state.protocol):
+            return actions
+        return [with_writer_features(each, [FENCE]) if isinstance(each, Protocol) else each for each in actions]
+
+    def _statement(self, text: Callable[[Mount], str], where: str | None) -> Self:
+        def operate(spark: SparkSession, mount: Mount) -> None:
+            spark.sql(text(mount)).collect()
+
+        return self.run(self._choice(where), self._read_by(where), operate)
+
+    def _choice(self, where: str | None) -> Choice:
+        if where is None or self.state.read_version == NO_VERSION or self.redefined:
+            return ALL_FILES
+        return matching(where, self.snapshot_at(self.state.read_version))
+
+    @property
+    def redefined(self) -> bool:
+        """Whether its columns may be others by now than in the catalog: then statistics there say nothing of them."""
+        return any(isinstance(action, Metadata) for commit in self.commits for action in commit.actions)
+
+    def _read_by(self, where: str | None) -> ReadsOf:
+        metadata = self.current_metadata
+        if where is None or metadata is None:
+            return _whole
+        predicate = read_predicate(where, metadata)
+        return lambda actions: Reads(predicates=(predicate,))
+
+    def _removed(self, actions: Sequence[Action]) -> Reads:
+        root = self.state.root
+        gone = (canonical_path(action.path, root) for action in actions if isinstance(action, RemoveFile))
+        return Reads(paths=frozenset(gone))
+
+    def _partitions_of(self, rows: DataFrame) -> str | None:
+        """The partitions that rows lie in, as a predicate; None if they are too many to name."""
+        columns = orjson.loads((self.current_metadata and self.current_metadata.partition_columns) or "[]")
+        if not columns:
+            return None
+        found = rows.select(*map(quoted, columns)).distinct().limit(_MOST_PARTITIONS + 1).collect()
+        if len(found) > _MOST_PARTITIONS:
+            return None
+        each = (" AND ".join(f"{quoted(column)} <=> {literal(row[column])}" for column in columns) for row in found)
+        return " OR ".join(f"({one})" for one in each) or "FALSE"
+
+    def mounted(self, choice: Choice) -> Mount:
+        """A mount that has at least these files and everything that is staged."""
+        mount = self._mount
+        if (
+            mount is not None
+            and self._mounted == len(self.commits)
+            and (mount.choice in (ALL_FILES, choice) or choice == NO_FILES)
+        ):
+            return mount
+        self.close()
+        self._mount = self._mount_of(choice)
+        self._mounted = len(self.commits)
+        return self._mount
+
+    def _mount_of(self, choice: Choice) -> Mount:
+        first = self.state.read_version + 1
+        staged = [
+            (first + place, _with_info(commit.actions, self._transaction.provisional_ms(first + place)))
+            for place, commit in enumerate(self.commits)
+        ]
+        return mount_state(
+            self.snapshot_at(self.state.read_version),
+            location=self.state.location,
+            choice=choice,
+            spark=self.spark,
+            staged=staged,
+        )
+
+    def show_to(self, spark: SparkSession) -> None:
+        """Let another session find the mount, if there is one."""
+        if self._mount is not None:
+            self._mount.show_to(spark)
+
+    def close(self) -> None:
+        """Take the mounts down."""
+        for mount in (self._mount, self._added):
+            if mount is not None:
+                mount.close()
+        self._mount = self._added = None
+
+
+def _with_info(actions: Sequence[Action], moment_ms: int) -> Sequence[Action]:
+    """Actions with a commitInfo, which Delta wants for the time of a version."""
+    if any(isinstance(action, CommitInfo) for action in actions):
+        return actions
+    body = orjson.dumps({"timestamp": moment_ms, "inCommitTimestamp": moment_ms, "operation": "STAGED"}).decode()
+    return [CommitInfo(0, body), *actions]
+
+
+def _writing(rows: DataFrame, mode: str, **options: Any) -> Any:
+    writer = rows.write.format("delta").mode(mode)
+    for key, value in options.items():
+        if value is not False:
+            writer = writer.option(key, str(value).lower() if isinstance(value, bool) else value)
+    return writer
+
+
+def _whole(actions: Sequence[Action]) -> Reads:
+    return Reads(whole_table=True)
+
+
+def blind_or_whole(actions: Sequence[Action]) -> Reads:
+    """Delta says whether an append has read nothing of the table."""
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    return Reads() if said_blind_append(info) else Reads(whole_table=True)
