@@ -1,0 +1,15 @@
+"""The scenarios, in the order in which they run. A new one is a module of its own and one line here."""
+
+from mainstem.bench.scenario import Scenario
+from mainstem.bench.scenarios import cold_open, head, history, importing, large, many_commits, predicate, reopen
+
+SCENARIOS: tuple[Scenario, ...] = (
+    cold_open.SCENARIO,
+    many_commits.SCENARIO,
+    history.SCENARIO,
+    head.SCENARIO,
+    reopen.SCENARIO,
+    predicate.SCENARIO,
+    importing.SCENARIO,
+    large.SCENARIO,  # last: it fills the disk and the JVM
+)
