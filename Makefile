@@ -44,6 +44,11 @@ format: $(READY) ## put the code into the house format
 	$(BIN)/ruff format lib jobs tests
 	$(BIN)/ruff check --fix lib jobs tests
 
+SCALE ?= full
+.PHONY: bench
+bench: $(READY) ## Mainstem beside Delta Spark and delta-rs; SCALE=small takes minutes, SCENARIOS="head reopen" some
+	$(BIN)/mainstem bench --scale $(SCALE) $(SCENARIOS)
+
 .PHONY: dist
 dist: $(READY) ## the wheel, for --py-files
 	@rm -rf dist build

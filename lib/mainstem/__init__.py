@@ -1,6 +1,6 @@
 """Mainstem: a Spark-native SQL catalog for Delta Lake."""
 
-from mainstem.catalog import Catalog, TableInfo, open_catalog
+from mainstem.catalog import Catalog, open_catalog
 from mainstem.errors import (
     CommitUnknown,
     ConflictError,
@@ -18,6 +18,8 @@ from mainstem.errors import (
     VersionNotFound,
 )
 from mainstem.session import build_session
+from mainstem.snapshot import Snapshot
+from mainstem.table import Table, TableInfo
 
 __all__ = [
     "Catalog",
@@ -30,6 +32,8 @@ __all__ = [
     "GateFailed",
     "MainstemError",
     "SchemaDrift",
+    "Snapshot",
+    "Table",
     "TableInfo",
     "TableNotFound",
     "UnsupportedFeature",

@@ -6,19 +6,22 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mainstem import migrations, session
 from mainstem.engines import open_engine
-from mainstem.errors import MainstemError, SchemaDrift, UnsupportedFeature, UsageError
+from mainstem.errors import EngineBusy, ForeignCommit, MainstemError, SchemaDrift, UnsupportedFeature, UsageError
+from mainstem.foreign import resolve_foreign
+from mainstem.publish import lags
 from mainstem.settings import Settings
 from mainstem.store import Store
 from mainstem.uri import parse_uri
 
 _JAVA = 17
+_LATER = EngineBusy.exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,45 @@ def _spark() -> str:
     return f"pyspark {spark}, delta-spark {delta}"
 
 
+def _publishing(store: Store, settings: Settings) -> Iterator[Check]:
+    """What the logs lack that the catalog has: a failure at once, a mere wait when it is too long."""
+    found = lags(store)
+    late = False
+    for lag in found:
+        said = f"{lag.versions} versions of {lag.name} wait since {lag.seconds:.0f} s"
+        hint = f"mainstem publish {lag.name}"
+        if lag.foreign_version is not None:
+            continue  # which is told by itself
+        if lag.status == "FAILED":
+            yield Check("publishing", f"{said}; attempt {lag.attempts} failed: {lag.last_error}", hint, _LATER)
+        elif lag.seconds > settings.mirror_lag:
+            yield Check("publishing", f"{said}, more than mirror_lag, {settings.mirror_lag:g} s", hint, _LATER)
+        else:
+            continue
+        late = True
+    if not late:
+        yield Check("publishing", f"{len(found)} tables have versions that their logs lack, none for too long")
+
+
+def _foreign(store: Store, names: Sequence[str]) -> Iterator[Check]:
+    """Commits of outside engines in the logs of tables that the catalog leads."""
+    well = True
+    for name in names:
+        try:
+            found = resolve_foreign(store, name).foreign
+        except MainstemError as error:
+            well = False
+            yield Check("logs", error.message, error.hint or "", error.exit_code)
+            continue
+        if found:
+            well = False
+            versions = f"{found[0].version}" if len(found) == 1 else f"{found[0].version} to {found[-1].version}"
+            said = f"{found[0].committer or 'an outside engine'} has written version {versions} of {name}"
+            yield Check("logs", said, f"mainstem resolve {name}", ForeignCommit.exit_code)
+    if well:
+        yield Check("logs", f"no foreign commit in those of {len(names)} tables that the catalog leads")
+
+
 def _catalog(settings: Settings) -> Iterator[Check]:
     if not settings.catalog:
         yield Check("catalog", "none was named", "Give --catalog URI, or set MAINSTEM_CATALOG.", UsageError.exit_code)
@@ -96,7 +138,11 @@ def _catalog(settings: Settings) -> Iterator[Check]:
                 yield Check("schema", f"at migration {found} of {wanted}", hint, SchemaDrift.exit_code)
                 return
             yield Check("schema", f"at migration {found}, as this library needs")
-            yield Check("tables", f"{len(Store(engine).rows('tables_all'))} in the catalog")
+            store = Store(engine)
+            tables = store.rows("tables_all")
+            yield Check("tables", f"{len(tables)} in the catalog")
+            yield from _publishing(store, settings)
+            yield from _foreign(store, [row["name"] for row in tables if row["authority"] == "catalog"])
         finally:
             engine.close()
     except MainstemError as error:

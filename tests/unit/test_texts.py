@@ -1,21 +1,12 @@
+"""The texts that a newcomer reads: what they link to is there, and each dependency has its reason."""
+
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-
-
-def test_the_example_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, "README.md", "exec"), {})
-    assert f"sqlite:///{tmp_path}/lake.db is at migration" in capsys.readouterr().out
 
 
 def test_every_file_that_the_texts_link_to_is_there() -> None:

@@ -1,0 +1,61 @@
+"""Commands that bring logs into the catalog: import, follow."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
+from mainstem.errors import UsageError
+
+
+@app.command("import")
+def import_table(
+    ctx: typer.Context,
+    location: Annotated[str, typer.Argument(help="The folder or URI that holds _delta_log.")],
+    name: Annotated[str, typer.Option(help="What the catalog shall call it, for example sales.orders.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check everything, write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the table of that name.")] = False,
+    up_to_version: Annotated[int | None, typer.Option(help="Leave out what came after this version.")] = None,
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring a Delta table in, with its whole history. Its log goes on leading."""
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened, frame.output.counting(f"import {name}") as progress:
+        done = opened.import_table(
+            location, name=name, dry_run=dry_run, force=force, up_to_version=up_to_version, progress=progress
+        )
+    frame.output.say(
+        f"{name}: versions {done.first_version} to {done.version}, {done.actions} actions, {done.files} live files"
+        f"{'; nothing was written.' if dry_run else '.'}"
+    )
+    frame.output.report(done)
+
+
+@app.command()
+def follow(
+    ctx: typer.Context,
+    name: NameArgument,
+    continuous: Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")] = False,
+    interval: Annotated[float, typer.Option(help="Seconds between two looks, with --continuous.")] = 10.0,
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring in what the table's log has beyond the catalog's head."""
+    if interval <= 0:
+        raise UsageError(f"--interval is {interval:g}.", hint="Give seconds above 0.")
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        table = opened.table(name)
+        while True:
+            with frame.output.counting(f"follow {name}") as progress:
+                done = table.follow(progress=progress)
+            if done.versions or not continuous:
+                frame.output.say(f"{name}: at version {done.version}, {done.versions} new.")
+                frame.output.report(done)
+            if not continuous:
+                return
+            time.sleep(interval)

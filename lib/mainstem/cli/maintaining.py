@@ -1,0 +1,109 @@
+"""Commands that keep a catalog right and small, and its versions findable: validate, tag, tags, expire, vacuum."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
+from mainstem.errors import UsageError, ValidationFailed
+
+
+@app.command()
+def validate(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The table's name in the catalog.")] = None,
+    all_tables: Annotated[bool, typer.Option("--all", help="Every table of the catalog.")] = False,
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Compare the catalog with the log and the files of a table."""
+    if (name is None) != all_tables:
+        raise UsageError("name one table, or give --all.", hint="mainstem validate sales.orders")
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        names = [table.name for table in opened.tables()] if name is None else [name]
+        reports = [opened.table(each).validate() for each in names]
+    for report in reports:
+        rows = [(found.severity, found.check, found.version, found.path, found.message) for found in report.findings]
+        if rows:
+            frame.output.table(("", "check", "version", "path", "found"), rows)
+        verdict = "catalog and log agree" if report.success else "catalog and log do not agree"
+        frame.output.say(f"{report.table} at version {report.version}: {len(report.checks)} checks, {verdict}.")
+    frame.output.report([{"success": report.success, **report.as_dict()} for report in reports])
+    if not all(report.success for report in reports):
+        raise typer.Exit(ValidationFailed.exit_code)
+
+
+@app.command()
+def tag(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TAG", help="What to call this moment.")],
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be repeated.")] = None,
+    remark: Annotated[str | None, typer.Option(help="Why.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Take the tag away.")] = False,
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Name the versions that all tables have now, together."""
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        found = opened.untag(name) if delete else opened.tag(name, tables=table or None, remark=remark)
+    frame.output.table(("table", "version"), found.versions.items())
+    frame.output.say(f"The tag {name} {'is gone' if delete else 'is set'}.")
+    frame.output.report(found)
+
+
+@app.command()
+def tags(ctx: typer.Context, catalog: CatalogOption = None, json: JsonOption = False) -> None:
+    """List the tags."""
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        found = opened.tags()
+    rows = [(each.name, each.created_at, len(each.versions), each.remark) for each in found]
+    frame.output.table(("tag", "set at", "tables", "remark"), rows)
+    frame.output.report(found)
+
+
+@app.command()
+def expire(
+    ctx: typer.Context,
+    name: NameArgument,
+    before_version: Annotated[int, typer.Option(help="The oldest version that stays readable.")],
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Forget old versions of a table; tags and leases hold them."""
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        done = opened.table(name).expire(before_version=before_version)
+    frame.output.say(f"{name}: readable from version {done.min_readable_version} on; {done.rows} rows are gone.")
+    frame.output.report(done)
+
+
+@app.command()
+def vacuum(
+    ctx: typer.Context,
+    name: NameArgument,
+    retention_hours: Annotated[float | None, typer.Option(help="Keep what was removed within so many hours.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    allow_short_retention: Annotated[
+        bool, typer.Option("--allow-short-retention", help="Below the table's own retention, too.")
+    ] = False,
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete data files that no version needs any more."""
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        done = opened.table(name).vacuum(
+            retention_hours=retention_hours,
+            dry_run=dry_run,
+            short_retention="allow" if allow_short_retention else "refuse",
+        )
+    frame.output.table(("path",), [(path,) for path in done.paths] if dry_run else [])
+    frame.output.say(
+        f"{name}: {done.files} files of {done.size_bytes} bytes {'would be' if dry_run else 'were'} deleted."
+    )
+    frame.output.report(done)

@@ -1,0 +1,39 @@
+"""The command that measures: bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mainstem.cli.frame import JsonOption, app, merge
+
+
+@app.command(hidden=True)
+def bench(
+    ctx: typer.Context,
+    scenario: Annotated[list[str] | None, typer.Argument(help="Which scenarios; all, if none is named.")] = None,
+    scale: Annotated[str, typer.Option(help="small takes minutes, full an hour and 30 GB of disk.")] = "full",
+    results: Annotated[Path, typer.Option(help="The folder for table, plot and JSON.")] = Path("bench-results"),
+    json: JsonOption = False,
+) -> None:
+    """Measure Mainstem beside Delta Spark and delta-rs, on the same logs, in turns."""
+    from mainstem.bench import harness, report
+    from mainstem.bench.scale import scale_named
+
+    frame = merge(ctx.obj, None, json)
+    size, scratch = scale_named(scale), frame.settings().scratch
+    with frame.output.progress("bench") as advance:
+        done = harness.run(
+            size, results, scenarios=scenario or (), spark=frame.spark, scratch=Path(scratch) if scratch else None,
+            report=advance,
+        )  # fmt: skip
+    rows = [
+        (result.scenario.name, each.target.what, each.target.wanted, each.measured, "met" if each.met else "missed")
+        for result in done.results
+        for each in result.verdicts
+    ]
+    frame.output.table(("scenario", "target", "wanted", "measured", ""), rows)
+    frame.output.say(f"Table, plot and JSON are in {results}.")
+    frame.output.report(report.as_data(size, done.facts, done.results))
