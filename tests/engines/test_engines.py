@@ -287,7 +287,7 @@ def test_a_file_that_is_something_else_is_refused_and_left_alone(engine: str, tm
 
 
 def test_a_file_that_spark_reads_is_let_go_as_soon_as_a_write_is_done(tmp_path: Path) -> None:
-    """A frame is read at any later moment; DuckDB shuts the JVM out while this process has the file open for writing."""
+    """A frame is read at any later moment, and DuckDB shuts the JVM out while this process may write."""
     path = tmp_path / "lake.duckdb"
     with open_catalog(f"duckdb:///{path}") as catalog:
         catalog.migrate()
