@@ -134,13 +134,12 @@ def test_nothing_reads_the_environment_at_import() -> None:
         "    def __getitem__(self, key): sys.exit(f'read {key}')\n"
         "    def __contains__(self, key): sys.exit(f'read {key}')\n"
         "import ast, collections, configparser, dataclasses, difflib, inspect, ipaddress, pathlib, re, typing\n"
-        "import unicodedata, urllib.parse, importlib.util\n"
+        "import importlib, types, unicodedata, urllib.parse\n"
+        "package = sys.modules['mainstem'] = types.ModuleType('mainstem')\n"
+        "package.__path__ = [f'{sys.argv[1]}/mainstem']\n"
         "os.environ = Forbidden()\n"
         "for name in ('errors', 'uri', 'settings'):\n"
-        "    spec = importlib.util.spec_from_file_location(f'mainstem.{name}', f'{sys.argv[1]}/mainstem/{name}.py')\n"
-        "    module = importlib.util.module_from_spec(spec)\n"
-        "    sys.modules[spec.name] = module\n"
-        "    spec.loader.exec_module(module)\n"
+        "    importlib.import_module(f'mainstem.{name}')\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(ROOT / "lib")], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
