@@ -106,6 +106,13 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With two workers, all tests that use Spark go to the same one: there is one session for the whole run."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and any(f"[{engine}" in report.nodeid or f"-{engine}" in report.nodeid for engine in ENGINES):
         _skipped_engines.append(report.nodeid)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,15 +36,36 @@ def run(folder: Path | None, output: Output) -> dict[str, Any]:
     with home as name:
         place = Path(name).absolute()
         place.mkdir(parents=True, exist_ok=True)
-        output.say("Starting Spark …")
-        spark = session.build_session("mainstem demo", master="local[2]", **_SESSION)
-        session.require_delta(spark)
+        output.say("Starting Spark … (the first time it fetches its jars)")
+        with _jvm_writes_to(place / "spark.log"):
+            spark = session.build_session("mainstem demo", master="local[2]", **_SESSION)
+            session.require_delta(spark)
         began = time.monotonic()
         with open_catalog(f"sqlite:///{place}/lake.db", spark=spark) as catalog:
             facts = _Tour(spark, catalog, place, output).give()
         output.say(f"\nThat took {time.monotonic() - began:.0f} seconds.")
     output.say("Done." if folder is None else f"Done. Catalog and tables stay in {place}.")
     return facts
+
+
+@contextmanager
+def _jvm_writes_to(log: Path) -> Iterator[None]:
+    """A JVM that is started here tells its jars and warnings to a file, not between the lines of the tour.
+
+    If it does not start, the file is shown: it says why.
+    """
+    own = os.dup(2)
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    except BaseException:
+        os.dup2(own, 2)
+        sys.stderr.write(log.read_text(errors="replace"))
+        raise
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
 
 
 class _Tour:

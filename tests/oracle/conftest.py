@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from delta_oracle import DeltaSpark
 from pyspark.sql import SparkSession
-from report import FeatureReport
+from report import FeatureReport, text_of
 
 
 @pytest.fixture(scope="session")
@@ -14,19 +14,16 @@ def delta(spark: SparkSession) -> DeltaSpark:
     return DeltaSpark(spark)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def feature_report(request: pytest.FixtureRequest) -> FeatureReport:
-    """What the corpus tests say about each table; shown at the end of the run."""
-    report = FeatureReport()
-    request.config.stash[_REPORT] = report
-    return report
+    """What a corpus test says about its table; shown at the end of the run, by feature."""
+    return FeatureReport(request.node.user_properties)
 
 
-_REPORT = pytest.StashKey[FeatureReport]()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    report = config.stash.get(_REPORT, None)
-    if report is not None and report.outcomes:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # Carried by the tests' own reports, because the tests may have run in another process than this.
+    passed = terminalreporter.stats.get("passed", [])
+    found = [value for report in passed for name, value in report.user_properties if name == FeatureReport.NAME]
+    if found:
         terminalreporter.section("conformance corpus by feature")
-        terminalreporter.write_line(report.text())
+        terminalreporter.write_line(text_of(found))
