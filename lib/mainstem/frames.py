@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -103,6 +103,11 @@ def removes(
     return _read(spark, engine, text, columns, slices(spark, engine) if within is None else within)
 
 
+def union(parts: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all these frames, which have the same columns."""
+    return reduce(lambda left, right: left.unionAll(right), parts)
+
+
 def tombstones(
     spark: SparkSession, engine: Engine, table_id: str, version: int, *, since_ms: int, columns: Sequence[Column]
 ) -> DataFrame:
@@ -125,7 +130,7 @@ def replayed(
         removed = removes(spark, engine, table_id, version, within=[within])
         return replay.live_places(replay.actions(added, removed).coalesce(1))
 
-    live = reduce(lambda left, right: left.unionAll(right), map(places, slices(spark, engine)))
+    live = union(map(places, slices(spark, engine)))
     rows = adds(spark, engine, table_id, version, columns=(*FILE_COLUMNS, SEQ), condition=condition)
     return replay.files_at(live, rows).select(*FILE_COLUMN_NAMES)
 

@@ -81,6 +81,31 @@ def keep(
     return True
 
 
+def spoilt(store: Store, table_id: str) -> list[int]:
+    """The versions whose image says something else than the rows, or nothing that this library can read."""
+    found = []
+    with store.reading() as queries:
+        for row in queries.rows("image_versions", table_id=table_id):
+            bounds = {"table_id": table_id, "version": row["version"]}
+            chunks = queries.blobs("image_at", **bounds)
+            if chunks and not _same(_decoded(b"".join(content for _, content in sorted(chunks))), queries, bounds):
+                found.append(int(row["version"]))
+    return found
+
+
+def forget(store: Store, table_id: str) -> int:
+    """Drop the images of a table, which are made again when it pays; how many pieces they had."""
+    with store.writing() as queries:
+        queries.row("head_lock", table_id=table_id)
+        return queries.change("table_forget_images", table_id=table_id)
+
+
+def _same(image: pa.Table | None, queries: Queries, bounds: Mapping[str, Any]) -> bool:
+    rows = queries.arrow("files_at_version", COLUMNS, **bounds)
+    place = [("version", "ascending"), ("seq", "ascending")]
+    return image is not None and bool(image.sort_by(place).equals(rows.sort_by(place)))
+
+
 def _pays(queries: Queries, bounds: Mapping[str, Any]) -> bool:
     least, most = queries.engine.settings.image_files, queries.engine.settings.driver_files
     if not least:

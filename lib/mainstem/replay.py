@@ -39,6 +39,19 @@ def live_places(
     return ranked.where((F.col("rank") == 1) & F.col("is_add")).select(_place())
 
 
+def wrongly_ended(actions: DataFrame, *, file: str = "file_key") -> DataFrame:
+    """The adds whose `was` is not the version of the next action of their file; with none, it must be null.
+
+    All actions of a file must be there; a frame of one partition is not shuffled.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    of_one_file = Window.partitionBy(file).orderBy("version", "seq", "is_add")
+    ended = actions.withColumn("ended", F.lead("version").over(of_one_file))
+    return ended.where(F.col("is_add") & ~F.col("was").eqNullSafe(F.col("ended")))
+
+
 def files_at(places: DataFrame, adds: DataFrame) -> DataFrame:
     """Those rows of `adds`, with all their columns, that stand at one of the places."""
     # Places are narrow and few beside the rows: hashing them spares the rows, with their statistics, a sort.

@@ -16,6 +16,7 @@ from mainstem.maintain import Expired, Vacuumed, expire, vacuum
 from mainstem.naming import storable
 from mainstem.operations import DataTable, DataTransaction, Merge, Reader
 from mainstem.publish import Published, publish
+from mainstem.repair import Repaired, repair
 from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.store import Row, Store, as_utc
 from mainstem.transaction import Committed
@@ -195,6 +196,13 @@ class Table:
     def validate(self) -> Report:
         """Compare the catalog with the table's log and files; see `mainstem.validate.validate`."""
         return validate(self._store, self.name, session=self._session)
+
+    def repair(self, *, dry_run: bool = False) -> Repaired:
+        """Put right what has one right answer, and name what decides the rest; see `mainstem.repair.repair`."""
+        done = repair(self._store, self.name, session=self._session, dry_run=dry_run)
+        if any(step.kind == "spans" and step.outcome == "done" for step in done.steps):
+            self._reader.forget(self.info().table_id)
+        return done
 
     def expire(self, *, before_version: int) -> Expired:
         """Forget the versions before one; see `mainstem.maintain.expire`."""

@@ -11,7 +11,7 @@ from mainstem.errors import MainstemError, UsageError
 
 # Each registers its commands, in the order in which `--help` shows them.
 # isort: off
-from mainstem.cli import schema, logs, reading, writing, leading, maintaining, machine, measuring  # noqa: F401
+from mainstem.cli import schema, logs, reading, writing, leading, maintaining, recovering, machine, measuring  # noqa: F401
 
 # isort: on
 

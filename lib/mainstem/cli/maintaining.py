@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
+from mainstem.cli.recovering import repair_tables
 from mainstem.errors import UsageError, ValidationFailed
 
 
@@ -15,13 +16,20 @@ def validate(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The table's name in the catalog.")] = None,
     all_tables: Annotated[bool, typer.Option("--all", help="Every table of the catalog.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Put right what has one right answer.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair: only say what it would do.")] = False,
     catalog: CatalogOption = None,
     json: JsonOption = False,
 ) -> None:
     """Compare the catalog with the log and the files of a table."""
     if (name is None) != all_tables:
         raise UsageError("name one table, or give --all.", hint="mainstem validate sales.orders")
+    if dry_run and not repair:
+        raise UsageError("--dry-run goes with --repair.", hint="mainstem validate sales.orders --repair --dry-run")
     frame = merge(ctx.obj, catalog, json)
+    if repair:
+        repair_tables(frame, name, dry_run=dry_run)
+        return
     with frame.catalog() as opened:
         names = [table.name for table in opened.tables()] if name is None else [name]
         reports = [opened.table(each).validate() for each in names]

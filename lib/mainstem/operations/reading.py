@@ -107,6 +107,13 @@ class Reader:
         gone = [key for key, kept in self._mounts.items() if kept.used < oldest and not kept.pinned][:most]
         return [self._mounts.pop(key).mount for key in gone]
 
+    def forget(self, table_id: str) -> None:
+        """Take the mounts of one table down: they hold what its rows no longer say."""
+        with self._lock:
+            mounts = [self._mounts.pop(key).mount for key in list(self._mounts) if key[0] == table_id]
+        for mount in mounts:
+            mount.close()
+
     def close(self) -> None:
         """Take all mounts down."""
         with self._lock:
