@@ -9,11 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mainstem import deltacheck, importer, migrations, session
+from mainstem.authority import Leader
 from mainstem.creation import first_actions
 from mainstem.driverload import Progress
 from mainstem.engines import Engine, open_engine
 from mainstem.errors import UsageError
 from mainstem.operations import DataTransaction, Reader, create, make_views
+from mainstem.rebuild import RebuiltLog, rebuild_log
 from mainstem.reconcile import Reconciled, reconcile
 from mainstem.retry import run_again
 from mainstem.settings import Settings, load_settings
@@ -22,6 +24,7 @@ from mainstem.table import Table, TableInfo
 from mainstem.tags import Tag, delete_tag, find_tag, list_tags, set_tag
 from mainstem.transaction import Committed, new_table
 from mainstem.uri import CatalogUri, parse_uri
+from mainstem.validate import require_agreement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,6 +142,25 @@ class Catalog:
             self.store, location, name=name, force=force, up_to_version=up_to_version, dry_run=dry_run,
             progress=progress, check=check, spark=self._spark,
         )  # fmt: skip
+
+    def rebuild_log(self, name: str, *, to: str | None = None) -> RebuiltLog:
+        """Write a table's `_delta_log` anew from the catalog, where it is gone or into an empty folder, and verify it.
+
+        See `mainstem.rebuild.rebuild_log`. With a Spark session, it is compared with Delta's own reading of it, too.
+        """
+        check = deltacheck.compare(self._spark) if self._spark is not None else importer.no_check
+        return rebuild_log(self.store, name, to=to, check=check)
+
+    def rebuild_table(self, location: str, *, name: str, authority: Leader = "log") -> importer.Imported:
+        """Bring a table back whose catalog is gone, from its `_delta_log`, and verify that both say the same.
+
+        What was not published is gone, and so are tags. With `authority="catalog"` the catalog leads it again.
+        """
+        imported = self.import_table(location, name=name)
+        require_agreement(self.store, name)
+        if authority == "catalog":
+            self.table(name).cutover()
+        return imported
 
     def publish(self, *, progress: Progress = lambda done, total: None) -> list[Reconciled]:
         """Publish what waits in every table, and say what came of each; see `mainstem.reconcile.reconcile`."""

@@ -20,6 +20,7 @@ from mainstem.repair import Repaired, repair
 from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.store import Row, Store, as_utc
 from mainstem.transaction import Committed
+from mainstem.upkeep import Maintained, maintain
 from mainstem.validate import Report, validate
 
 if TYPE_CHECKING:
@@ -219,6 +220,12 @@ class Table:
         return vacuum(
             self._store, self.name, retention_hours=retention_hours, dry_run=dry_run, short_retention=short_retention
         )
+
+    def maintain(
+        self, *, expire_days: float | None = None, vacuum: bool = False, retention_hours: float | None = None
+    ) -> Maintained:
+        """Publish, checkpoint and clean the log; expire and vacuum if asked to; see `mainstem.upkeep.maintain`."""
+        return maintain(self._store, self.name, expire_days=expire_days, vacuum=vacuum, retention_hours=retention_hours)
 
     # Data, by Delta's own engine. Each is a transaction of its own; `Catalog.transaction` makes one of several.
 

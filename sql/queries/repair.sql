@@ -66,3 +66,6 @@ SELECT DISTINCT i.version FROM dl_snapshot_images AS i
 JOIN dl_table_heads AS h ON h.table_id = i.table_id
 WHERE i.table_id = :table_id AND i.version >= h.min_readable_version
 ORDER BY i.version;
+
+-- name: version_sha256  (of a commit file that was written anew, in another spelling)
+UPDATE dl_table_versions SET content_sha256 = :content_sha256 WHERE table_id = :table_id AND version = :version;

@@ -1,4 +1,4 @@
-"""Commands that keep a catalog right and small, and its versions findable: validate, tag, tags, expire, vacuum."""
+"""Commands that keep a catalog right and small, and its versions findable: validate, tag, expire, vacuum, maintain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
 from mainstem.cli.recovering import repair_tables
-from mainstem.errors import UsageError, ValidationFailed
+from mainstem.errors import UsageError, ValidationFailed, worst_code
 
 
 @app.command()
@@ -115,3 +115,33 @@ def vacuum(
         f"{name}: {done.files} files of {done.size_bytes} bytes {'would be' if dry_run else 'were'} deleted."
     )
     frame.output.report(done)
+
+
+@app.command()
+def maintain(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The table's name.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every table of the catalog.")] = False,
+    expire_days: Annotated[
+        float | None, typer.Option(help="Forget versions that are older.", show_default=False)
+    ] = None,
+    vacuum: Annotated[bool, typer.Option("--vacuum", help="Delete data files that nothing needs any more.")] = False,
+    retention_hours: Annotated[float | None, typer.Option(help="With --vacuum: as for vacuum.")] = None,
+    catalog: CatalogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Publish what is left, write the checkpoint that is due, clean the log up; expire and vacuum if asked to."""
+    if every == (name is not None):
+        raise UsageError("maintain takes the name of a table, or --all.", hint="mainstem maintain sales.orders")
+    frame = merge(ctx.obj, catalog, json)
+    with frame.catalog() as opened:
+        names = [table.name for table in opened.tables()] if name is None else [name]
+        found = [
+            opened.table(each).maintain(expire_days=expire_days, vacuum=vacuum, retention_hours=retention_hours)
+            for each in names
+        ]
+    rows = [(done.name, task.task, task.outcome, task.said) for done in found for task in done.tasks]
+    frame.output.table(("table", "task", "outcome", ""), rows)
+    frame.output.report([{"name": done.name, "tasks": done.tasks} for done in found])
+    if code := worst_code(done.exit_code for done in found):
+        raise typer.Exit(code)
