@@ -132,7 +132,7 @@ def test_rows_that_are_not_what_was_committed_make_no_log(catalog: Catalog, tmp_
     table = committed(catalog, tmp_path)
     change(catalog, "UPDATE dl_add_files SET size_bytes = 7 WHERE version = 3")
     shutil.rmtree(Path(table.location) / "_delta_log")
-    with pytest.raises(CorruptCatalog, match="version 3 of sales.orders are not those that were committed"):
+    with pytest.raises(CorruptCatalog, match=r"version 3 of sales\.orders are not those that were committed"):
         catalog.rebuild_log("sales.orders")
 
 
