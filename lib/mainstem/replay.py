@@ -39,17 +39,16 @@ def live_places(
     return ranked.where((F.col("rank") == 1) & F.col("is_add")).select(_place())
 
 
-def wrongly_ended(actions: DataFrame, *, file: str = "file_key") -> DataFrame:
-    """The adds whose `was` is not the version of the next action of their file; with none, it must be null.
+def ends(actions: DataFrame, *, file: str = "file_key") -> DataFrame:
+    """Every add with `ends_at`, the version of the next action on its file: where its span has to end.
 
     All actions of a file must be there; a frame of one partition is not shuffled.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    of_one_file = Window.partitionBy(file).orderBy("version", "seq", "is_add")
-    ended = actions.withColumn("ended", F.lead("version").over(of_one_file))
-    return ended.where(F.col("is_add") & ~F.col("was").eqNullSafe(F.col("ended")))
+    oldest_first = Window.partitionBy(file).orderBy("version", "seq", "is_add")
+    return actions.withColumn("ends_at", F.lead("version").over(oldest_first)).where("is_add")
 
 
 def files_at(places: DataFrame, adds: DataFrame) -> DataFrame:

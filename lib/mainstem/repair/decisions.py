@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
-from mainstem.errors import MainstemError
+from mainstem.deltalog.files import LOG
+from mainstem.deltalog.names import commit_name
 from mainstem.repair.logfiles import LogFiles
 from mainstem.store import Row
 from mainstem.validate import Finding
@@ -27,8 +27,10 @@ class Decision:
 
 
 def decide(finding: Finding, table: Row, files: LogFiles | None) -> Decision:
-    """How a finding is decided that cannot be repaired."""
-    if files is not None and files.lost:
+    """How a finding is decided that cannot be repaired. `files` is the table's log, if its folder can be opened."""
+    if files is None:
+        command = f"make {table['location']} reachable, then: mainstem validate {table['name']}"
+    elif files.lost:
         command = f"mainstem rebuild-log {table['name']}"
     elif finding.check in COMMITS and finding.version is not None:
         command = _of_commit(finding, table, files)
@@ -37,26 +39,16 @@ def decide(finding: Finding, table: Row, files: LogFiles | None) -> Decision:
     return Decision(finding.check, finding.message, finding.version, finding.path, command)
 
 
-def _of_commit(finding: Finding, table: Row, files: LogFiles | None) -> str:
-    """Which side still has what was committed is told by the commit's sha256; which side is right, a person decides."""
+def _of_commit(finding: Finding, table: Row, files: LogFiles) -> str:
+    """Which side still has what was committed, its sha256 tells; a commit that only the catalog has can be put back."""
     version = finding.version
     assert version is not None
-    if table["authority"] == "log" or files is None or files.bytes_of(version) is None:
-        return _import(finding, table)
-    if files.listing.commit(version) is not None and not _log_is_right(files, version):
-        # The one file that nobody may overwrite: out of the way first, then the catalog's is written.
-        return (
-            f"move {version:020d}.json out of the table's _delta_log, then: mainstem validate {table['name']} --repair"
-        )
+    damaged = files.listing.commit(version) is not None and not files.log_holds(version)
+    if table["authority"] == "catalog" and damaged and files.rows_hold(version):
+        # The one kind of file that nobody may overwrite: out of the way first.
+        name = commit_name(version)
+        return f"move {name} out of the table's {LOG}, then: mainstem validate {table['name']} --repair"
     return _import(finding, table)
-
-
-def _log_is_right(files: LogFiles, version: int) -> bool:
-    [row] = files.store.rows("versions_between", table_id=files.table["table_id"], first=version, last=version)
-    try:
-        return bool(sha256(files.log.read(version)).hexdigest() == row["content_sha256"])
-    except MainstemError:
-        return False
 
 
 def _import(finding: Finding, table: Row) -> str:
@@ -90,9 +82,13 @@ def _statistics(finding: Finding, table: Row) -> str:
     return f"write the file anew, for example by catalog.table({table['name']!r}).optimize()"
 
 
+def _expectations(finding: Finding, table: Row) -> str:
+    return "mend the rows, or the expectations; neither catalog nor log can tell which of them is right"
+
+
 def _checkpoint(finding: Finding, table: Row) -> str:
     if table["authority"] == "log":
-        return "let the engine that writes this log make a checkpoint again"
+        return "let the engine that leads make a checkpoint again"
     return f"decide on the other findings first, then: mainstem validate {table['name']} --repair"
 
 
@@ -103,8 +99,11 @@ _BY_CHECK: Mapping[str, Callable[[Finding, Row], str]] = {
     "data_file_missing": _data,
     "data_file_size": _data,
     "statistics": _statistics,
-    "orphans": _vacuum,
+    "orphans_counted": _vacuum,
+    "expectations": _expectations,
     "checkpoint_unreadable": _checkpoint,
     "checkpoint_lacks_file": _checkpoint,
     "checkpoint_has_more": _checkpoint,
+    "checkpoint_differs": _checkpoint,
+    "snapshots_equal_delta": _checkpoint,
 }

@@ -6,8 +6,8 @@ never replaced, whatever is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import orjson
@@ -33,6 +33,7 @@ class LogFiles:
     table: Row
     log: LogDirectory
     listing: Listing
+    _known: dict[tuple[str, int], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: Store, table: Row) -> LogFiles:
@@ -67,6 +68,30 @@ class LogFiles:
             return None
         data = serialize_commit(found[0].actions)
         return data if sha256(data).hexdigest() == found[0].content_sha256 else None
+
+    def rows_hold(self, version: int) -> bool:
+        """Whether the catalog's rows still make the commit file that was committed."""
+        return self._remembered("rows", version, lambda: self.bytes_of(version) is not None)
+
+    def log_holds(self, version: int) -> bool:
+        """Whether the log still has the commit file that was committed."""
+        return self._remembered("log", version, lambda: self._sha256(version) == self._committed(version))
+
+    def _remembered(self, side: str, version: int, look: Callable[[], bool]) -> bool:
+        """Looked up once: a damaged commit may be the subject of a finding for each of its files."""
+        if (side, version) not in self._known:
+            self._known[side, version] = look()
+        return self._known[side, version]
+
+    def _committed(self, version: int) -> str | None:
+        row = self.store.row("version_row", table_id=self.table["table_id"], version=version)
+        return None if row is None else row["content_sha256"]
+
+    def _sha256(self, version: int) -> str | None:
+        try:
+            return sha256(self.log.read(version)).hexdigest() if self.listing.commit(version) else None
+        except MainstemError:
+            return None
 
     def put_back(self, version: int) -> None:
         """Write a commit file that is gone; one that somebody has put there meanwhile stays."""

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 Kind = Literal["spans", "images", "commit", "publish", "checkpoint"]
 _CHECKPOINTS = "checkpoint_"
-# Findings that say nothing against the rows from which a checkpoint is made.
-_BESIDE_THE_ROWS = frozenset({"spans_equal_replay", "data_file_missing", "data_file_size", "statistics",
-                              "foreign_commit", "orphans"})  # fmt: skip
+# Findings that say nothing against the rows from which a checkpoint is made: about other things, or what Delta sees
+# where a commit or a checkpoint is not what it should be.
+_BESIDE_THE_ROWS = frozenset(
+    {"spans_equal_replay", "data_file_missing", "data_file_size", "statistics", "foreign_commit", "orphans_counted",
+     "expectations", "snapshots_equal_delta"}
+)  # fmt: skip
 _SHOWN = 3
 
 
@@ -125,7 +128,7 @@ class _Run:
         files = self._files()
         if files is None or files.lost or files.table["authority"] != "catalog":
             return
-        restored = [version for version in files.missing_commits() if files.bytes_of(version) is not None]
+        restored = [version for version in files.missing_commits() if files.rows_hold(version)]
         for version in restored:
             step = Step("commit", f"write {commit_name(version)} again, as it was committed", version)
             self._step(step, partial(files.put_back, version), ("missing_in_log", version))
@@ -174,7 +177,7 @@ class _Run:
             found.severity == "error"
             and found.check not in _BESIDE_THE_ROWS
             and not found.check.startswith(_CHECKPOINTS)
-            and not (found.check in COMMITS and found.version is not None and files.bytes_of(found.version) is not None)
+            and not (found.check in COMMITS and found.version is not None and files.rows_hold(found.version))
             for found in self.report.findings
         )
 

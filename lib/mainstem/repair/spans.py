@@ -110,12 +110,10 @@ def _keys_by_spark(spark: SparkSession, store: Store, table_id: str, head: int) 
         added = frames.adds(
             spark, store.engine, table_id, head, columns=(*frames.ACTION_COLUMNS, _REMOVED), within=[within]
         )
-        # What a commit after the head has ended meanwhile is open at the head.
-        added = added.withColumn("was", F.when(F.col("removed_version") <= head, F.col("removed_version")))
         removed = frames.removes(spark, store.engine, table_id, head, within=[within])
-        actions = replay.actions(
-            added.drop("removed_version"), removed.withColumn("was", F.lit(None).cast("bigint"))
-        ).coalesce(1)
-        found.append(replay.wrongly_ended(actions).select("file_key").distinct())
-    rows = frames.union(found).collect()
-    return [bytes(row["file_key"]) for row in rows]
+        removed = removed.withColumn(_REMOVED.name, F.lit(None).cast(_REMOVED.spark))
+        ended = replay.ends(replay.actions(added, removed).coalesce(1))
+        # What a commit after the head has ended meanwhile is open at the head.
+        was = F.when(F.col(_REMOVED.name) <= head, F.col(_REMOVED.name))
+        found.append(ended.where(~was.eqNullSafe(F.col("ends_at"))).select("file_key").distinct())
+    return [bytes(row["file_key"]) for row in frames.union(found).collect()]
