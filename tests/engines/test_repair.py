@@ -15,7 +15,10 @@ from tables import add, create, everything, log_files, paths, remove, require_sp
 
 from mainstem import Catalog, Table, open_catalog
 from mainstem.cli import main
+from mainstem.errors import LogNotWritten
 from mainstem.repair import Repaired
+from mainstem.repair.spans import put_right, wrong_keys
+from mainstem.snapshot import no_session
 
 Break = Callable[["Case"], None]
 
@@ -192,6 +195,33 @@ def test_a_checkpoint_that_was_written_from_wrong_spans_is_written_again(case: C
     assert kinds(done) == [("spans", None, "done"), ("checkpoint", 10, "done")]
     assert done.success
     assert not any("f0.parquet" in path for path in DeltaTable(case.root).file_uris())
+
+
+def test_a_commit_between_finding_a_wrong_span_and_mending_it_is_respected(case: Case) -> None:
+    close_a_span(case)
+    row = case.catalog.store.table("sales.orders")
+    keys = wrong_keys(case.catalog.store, row, session=no_session)
+    case.put(add("f4"))
+    case.put(remove("f4"))
+    assert put_right(case.catalog.store, row, keys) == 1
+    require_spans_equal_replay(case.table)
+    assert "f4" not in paths(case.table)
+
+
+def test_a_store_that_refuses_a_file_fails_that_step_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_a_span(case)
+    lose_a_commit(case)
+
+    def refuse(place: object, version: int, data: bytes) -> str:
+        raise LogNotWritten("the store is full.", hint="Make room.")
+
+    monkeypatch.setattr("mainstem.repair.logfiles.put_commit", refuse)
+    done = case.table.repair()
+    assert kinds(done) == [("spans", None, "done"), ("commit", 4, "failed")]
+    assert "the store is full" in str(done.steps[1].error)
+    assert not done.success
+    monkeypatch.undo()
+    assert case.table.repair().success
 
 
 @pytest.fixture

@@ -126,3 +126,21 @@ def test_a_store_that_does_not_answer_leaves_the_commit_to_be_published_later(
     assert store.RequestHandlerClass.do_PUT is taken
     assert table.publish().written == 1
     require_equal(catalog, table, store)
+
+
+def test_a_log_is_rebuilt_in_the_object_store(catalog: Catalog, table: Table, store: S3) -> None:
+    for number in range(11):
+        table.commit([add(f"f{number}")], operation="WRITE")
+    before = commits(store)
+    with pytest.raises(UsageError, match="is not empty"):
+        catalog.rebuild_log("sales.orders")
+    for name in [name for name in store.objects if name.startswith(LOG)]:
+        del store.objects[name]
+    done = catalog.rebuild_log("sales.orders")
+    assert (done.version, done.exact, done.checkpoints) == (11, 12, (10,))
+    assert commits(store) == before
+    assert len(DeltaTable(LOCATION).file_uris()) == 11
+    assert catalog.rebuild_log("sales.orders", to="s3://lake/copy").files == 11
+    assert DeltaTable("s3://lake/copy").version() == 11
+    with pytest.raises(UsageError, match="is not empty"):
+        catalog.rebuild_log("sales.orders", to="s3://lake/copy")
