@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import logs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -195,6 +196,26 @@ def test_a_checkpoint_that_was_written_from_wrong_spans_is_written_again(case: C
     assert kinds(done) == [("spans", None, "done"), ("checkpoint", 10, "done")]
     assert done.success
     assert not any("f0.parquet" in path for path in DeltaTable(case.root).file_uris())
+
+
+def test_what_expiry_and_a_bridged_clean_up_have_taken_is_no_wrong_span(
+    case: Case, catalog: Catalog, tmp_path: Path
+) -> None:
+    case.table.expire(before_version=8)
+    assert case.table.repair().steps == ()
+    log = logs.Log.begin(tmp_path / "t", logs.add("a"))
+    log.commit(logs.add("b"), logs.txn("silent", 1), logs.domain("d", "1"))
+    catalog.import_table(log.location, name="t")
+    log.commit(logs.remove("a"))
+    log.commit(logs.add("c"))
+    log.checkpoint(3, logs.protocol(), logs.metadata(), logs.add("b", dataChange=False))  # the application is gone
+    log.clean_up(before=3)
+    table = catalog.table("t")
+    table.follow()
+    assert (dict(table.snapshot().app_transactions), table.history()[0].kind) == ({}, "checkpoint")
+    rows = case.rows()
+    assert table.repair().steps == ()
+    assert case.rows() == rows
 
 
 def test_a_commit_between_finding_a_wrong_span_and_mending_it_is_respected(case: Case) -> None:
