@@ -26,8 +26,8 @@ def broken(catalog: Catalog, folder: Path) -> Table:
     """Files of which one is open too long, one is closed without cause, and one ends too late; the others are right."""
     table = create(catalog, folder)
     table.commit([add(name) for name in "abcdefgh"], operation="WRITE")
-    table.commit([remove("a"), remove("b"), remove("c"), add("b")], operation="UPDATE", read_version=1)
-    table.commit([remove("d"), add("i")], operation="UPDATE", read_version=2)
+    table.commit([remove("a"), remove("b"), remove("c")], operation="UPDATE", read_version=1)
+    table.commit([remove("d"), add("b"), add("i")], operation="UPDATE", read_version=2)
     for name, end in (("a", "NULL"), ("h", "3"), ("c", "3")):
         sql = f"UPDATE dl_add_files SET removed_version = {end} WHERE table_id = :table_id AND path LIKE :path"
         change(catalog, sql, table_id=table.info().table_id, path=f"%/{name}.parquet")
