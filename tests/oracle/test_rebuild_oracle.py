@@ -24,9 +24,9 @@ def lake(tmp_path: Path, spark: SparkSession) -> Iterator[Catalog]:
 
 def rich(spark: SparkSession, root: Path) -> None:
     """A table of Delta's own with partitions, deletion vectors and rows that were replaced."""
-    rows = spark.range(40).selectExpr("id", "id % 3 AS `a b`", "cast(id AS string) AS text")
+    rows = spark.range(40).selectExpr("id", "concat('p ', id % 3) AS part", "cast(id AS string) AS text")
     properties = "delta.enableDeletionVectors"
-    rows.write.format("delta").partitionBy("a b").option(properties, "true").save(str(root))
+    rows.write.format("delta").partitionBy("part").option(properties, "true").save(str(root))
     for statement in ("DELETE FROM {} WHERE id < 5", "UPDATE {} SET text = 'x' WHERE id = 7", "OPTIMIZE {}"):
         spark.sql(statement.format(f"delta.`{root}`"))
 
