@@ -53,7 +53,7 @@ class Lab:
         self._folder = folder
         self._given_spark, self._given_postgres = spark, postgres
         self._keep = keep
-        self._report = report
+        self.report = report
         self._undo = ExitStack()
         self._logs: dict[tuple[Recipe, int], Path] = {}
         self._catalogs: dict[tuple[str, Recipe], str] = {}
@@ -96,7 +96,7 @@ class Lab:
         if (recipe, since) not in self._logs:
             folder = self._folder / f"log-{_named(recipe)}-{since}"
             if not folder.exists():
-                self._report(f"a log of {recipe.actions:,} actions in {recipe.commits:,} commits")
+                self.report(f"a log of {recipe.actions:,} actions in {recipe.commits:,} commits")
                 begun = folder.with_suffix(".begun")
                 shutil.rmtree(begun, ignore_errors=True)
                 write_log(recipe, begun, since=since).rename(folder)
@@ -116,7 +116,7 @@ class Lab:
             )
             with open_catalog(uri) as catalog:
                 if not catalog.tables():
-                    self._report(f"{engine} with {recipe.actions:,} actions in {recipe.commits:,} commits")
+                    self.report(f"{engine} with {recipe.actions:,} actions in {recipe.commits:,} commits")
                     write_catalog(recipe, catalog.store, name=TABLE, location=str(self._folder))
                     if engine == "postgres":
                         self._vacuum(uri)
