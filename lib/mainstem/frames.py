@@ -67,10 +67,20 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def spans(
-    spark: SparkSession, engine: Engine, table_id: str, version: int, *, condition: str | None = None
+    spark: SparkSession,
+    engine: Engine,
+    table_id: str,
+    version: int,
+    *,
+    condition: str | None = None,
+    content_sha256: str | None = None,
 ) -> DataFrame:
-    """The files live at a version by their spans, FILE_COLUMNS exactly; with `condition`, those that satisfy it."""
-    text = _text(engine, "jdbc_spans", FILE_COLUMNS, table_id, version, condition)
+    """The files live at a version by their spans, FILE_COLUMNS exactly; with `condition`, those that satisfy it.
+
+    This and every other frame of a version raises when it is read after the version has expired, or was replaced by one
+    of other content than `content_sha256`: each slice asks in the statement that reads its rows.
+    """
+    text = _text(engine, "jdbc_spans", FILE_COLUMNS, table_id, version, condition, sha256=content_sha256)
     return _read(spark, engine, text, FILE_COLUMNS, slices(spark, engine))
 
 
@@ -82,10 +92,11 @@ def adds(
     *,
     columns: Sequence[Column] = ACTION_COLUMNS,
     condition: str | None = None,
+    content_sha256: str | None = None,
     within: Sequence[str] | None = None,
 ) -> DataFrame:
     """Every add up to a version, live or not; of `within`, if given, instead of all slices."""
-    text = _text(engine, "jdbc_adds", columns, table_id, version, condition)
+    text = _text(engine, "jdbc_adds", columns, table_id, version, condition, sha256=content_sha256)
     return _read(spark, engine, text, columns, slices(spark, engine) if within is None else within)
 
 
@@ -96,10 +107,13 @@ def removes(
     version: int,
     *,
     columns: Sequence[Column] = ACTION_COLUMNS,
+    content_sha256: str | None = None,
     within: Sequence[str] | None = None,
 ) -> DataFrame:
     """Every remove up to a version; of `within`, if given, instead of all slices."""
-    text = _text(engine, "jdbc_removes", columns, table_id, version, None)
+    text = _text(
+        engine, "jdbc_removes", columns, table_id, version, None, target="dl_remove_files", sha256=content_sha256
+    )
     return _read(spark, engine, text, columns, slices(spark, engine) if within is None else within)
 
 
@@ -112,12 +126,18 @@ def tombstones(
     spark: SparkSession, engine: Engine, table_id: str, version: int, *, since_ms: int, columns: Sequence[Column]
 ) -> DataFrame:
     """The files that a version no longer has and that were removed after a moment, each once."""
-    text = _text(engine, "jdbc_tombstones", columns, table_id, version, None, since=since_ms)
+    text = _text(engine, "jdbc_tombstones", columns, table_id, version, None, target="dl_remove_files", since=since_ms)
     return _read(spark, engine, text, columns, slices(spark, engine))
 
 
 def replayed(
-    spark: SparkSession, engine: Engine, table_id: str, version: int, *, condition: str | None = None
+    spark: SparkSession,
+    engine: Engine,
+    table_id: str,
+    version: int,
+    *,
+    condition: str | None = None,
+    content_sha256: str | None = None,
 ) -> DataFrame:
     """The files live at a version by the log's rows alone, FILE_COLUMNS exactly; spans are not asked.
 
@@ -126,12 +146,20 @@ def replayed(
 
     def places(within: str) -> DataFrame:
         # A slice holds all actions of its files: ranked by the task that reads it, they are never shuffled.
-        added = adds(spark, engine, table_id, version, within=[within])
-        removed = removes(spark, engine, table_id, version, within=[within])
+        added = adds(spark, engine, table_id, version, content_sha256=content_sha256, within=[within])
+        removed = removes(spark, engine, table_id, version, content_sha256=content_sha256, within=[within])
         return replay.live_places(replay.actions(added, removed).coalesce(1))
 
     live = union(map(places, slices(spark, engine)))
-    rows = adds(spark, engine, table_id, version, columns=(*FILE_COLUMNS, SEQ), condition=condition)
+    rows = adds(
+        spark,
+        engine,
+        table_id,
+        version,
+        columns=(*FILE_COLUMNS, SEQ),
+        condition=condition,
+        content_sha256=content_sha256,
+    )
     return replay.files_at(live, rows).select(*FILE_COLUMN_NAMES)
 
 
@@ -142,13 +170,22 @@ def _text(
     table_id: str,
     version: int,
     condition: str | None,
+    *,
+    target: str = "dl_add_files",
+    sha256: str | None = None,
     **others: int,
 ) -> str:
     values: dict[str, int | UUID] = {"table_id": UUID(table_id), "version": version, **others}
-    # Bound before the condition is put in: whatever stands in its literals is no placeholder of ours.
-    bound = sqltext.bind(sqltext.queries()[name], lambda value: sqltext.jdbc_literal(values[value])).text
-    pieces = {"columns": ", ".join(column.name for column in columns), "condition": condition or "1 = 1"}
-    return sqltext.render(bound, {**engine.fragments, **pieces})
+    same = "1 = 1" if sha256 is None else f"v.content_sha256 = {sqltext.jdbc_text(sha256, engine.file_sql.text_of_hex)}"
+    named = ", ".join(column.name for column in columns)
+    pieces = {**engine.fragments, "columns": named, "condition": condition or "1 = 1"}
+
+    def rendered(query: str, more: dict[str, str]) -> str:
+        # Bound before the pieces are put in: whatever stands in their literals is no placeholder of ours.
+        bound = sqltext.bind(sqltext.queries()[query], lambda value: sqltext.jdbc_literal(values[value])).text
+        return sqltext.render(bound, {**pieces, **more})
+
+    return rendered(name, {"refusal": rendered("jdbc_refusal", {"target": target, "same_content": same})})
 
 
 def _read(

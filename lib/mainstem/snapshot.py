@@ -164,11 +164,13 @@ class Snapshot:
         if engine == "sql":
             return spark.createDataFrame(self.to_arrow(where=where))
         with self.reading():
-            pass  # Spark reads later and on its own; what is gone already is told now
+            pass  # Spark reads later and on its own, and asks again; what is gone already is told now
         condition = None if where is None else self._inlined(where)
-        if engine == "spans":
-            return frames.spans(spark, self.store.engine, self.table_id, self.version, condition=condition)
-        return frames.replayed(spark, self.store.engine, self.table_id, self.version, condition=condition)
+        read = frames.spans if engine == "spans" else frames.replayed
+        return read(
+            spark, self.store.engine, self.table_id, self.version,
+            condition=condition, content_sha256=self.content_sha256,
+        )  # fmt: skip
 
     def refresh(self) -> Snapshot:
         """The table at its head. Files that this snapshot has fetched are kept: only what came since is read.

@@ -37,6 +37,8 @@ ORDER BY version, seq
 LIMIT :most;
 
 -- name: jdbc_tombstones  (the same for Spark, in slices; with the column that it reads in slices by)
+{{refusal}}
+UNION ALL
 SELECT {{columns}}, path_bucket FROM dl_remove_files AS gone
 WHERE gone.table_id = :table_id AND gone.version <= :version AND gone.deletion_timestamp > :since
   AND NOT EXISTS (

@@ -16,6 +16,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from _pytest.mark import ParameterSet
+from commit_lines import commits_of, expected_lines, lines_of
 from corpus import ABSENT, CorpusTable, corpus_tables
 from delta_oracle import DeltaRefuses, DeltaSpark
 from deltalake import DeltaTable
@@ -24,7 +25,9 @@ from report import FeatureReport, Outcome
 from states import State, delta_spelling, of_snapshot
 
 from mainstem import Catalog, open_catalog
+from mainstem.deltalog import serialize_commit
 from mainstem.errors import CorruptLog, MainstemError, UnsupportedFeature
+from mainstem.recorded import recorded
 
 GOLDEN = "kernel-rs-golden"
 TRINO = "trino/databricks73"
@@ -207,8 +210,25 @@ def test_a_table_equals_delta_spark_and_deltars_at_every_version_or_is_refused_w
             require_equal_to_delta(table, version, ours, theirs)
             by_delta += 1
         by_deltars += require_equal_to_deltars(table, version, ours)
+    assert require_commits_as_in_the_log(catalog, table) >= len(versions) - 1
     assert by_delta or by_deltars, "nobody else opens this table, so nothing was compared"
     feature_report.add(engine, table, Outcome(False, len(versions), by_delta, by_deltars))
+
+
+def require_commits_as_in_the_log(catalog: Catalog, table: CorpusTable) -> int:
+    """Every commit that was imported comes out of the rows again, action for action and field for field; how many."""
+    info = catalog.table(table.name).info()
+    with catalog.store.reading() as queries:
+        found = recorded(queries, info.table_id, first=0, last=info.version)
+    # A log that was cleaned up begins with a checkpoint, which stands for the commit of its version too.
+    commits = found if found[0].kind == "commit" else found[1:]
+    assert {each.kind for each in commits} <= {"commit"}
+    files = {int(file.stem): file for file in commits_of(table) if int(file.stem) > found[-1].version - len(commits)}
+    assert [each.version for each in commits] == list(files)
+    for each in commits:
+        written, file = serialize_commit(each.actions), files[each.version]
+        assert lines_of(written) == expected_lines(file.read_bytes()), file.name
+    return len(commits)
 
 
 def ask_delta(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commit_lines import commits_of, exact, expected_lines, lines_of
 from corpus import ABSENT, CorpusTable, corpus_params
 
 from mainstem.deltalog import parse_commit, serialize_commit
@@ -46,40 +46,6 @@ TYPES = {
 }
 
 
-class Tagged(NamedTuple):
-    """A piece of JSON that is equal only to one of the same kind and the same spelling."""
-
-    kind: str
-    content: Any
-
-
-def exact(line: bytes) -> Any:
-    """JSON without loss: objects with their keys in order, also twice, and numbers as they are spelled."""
-    return json.loads(
-        line,
-        object_pairs_hook=lambda pairs: Tagged("object", pairs),
-        parse_int=lambda text: Tagged("number", text),
-        parse_float=lambda text: Tagged("number", text),
-    )
-
-
-def lines_of(file: Path) -> list[Any]:
-    return [exact(line) for line in file.read_bytes().split(b"\n") if line.strip()]
-
-
-def without_nulls_beside(line: Tagged) -> Tagged:
-    """Old writers name every kind of action on each line and leave all but one null; those nulls are not kept."""
-    return Tagged("object", [(name, body) for name, body in line.content if body is not None])
-
-
-def commit_info_first(lines: list[Any]) -> list[Any]:
-    return sorted(lines, key=lambda line: line.content[0][0] != "commitInfo")
-
-
-def commits_of(table: CorpusTable) -> Iterator[Path]:
-    return iter(sorted((table.root / "_delta_log").glob("[0-9]" * 20 + ".json")))
-
-
 def test_the_comparison_itself_sees_order_duplicates_and_spelling() -> None:
     assert exact(b'{"a":1,"a":1.0}') == exact(b'{ "a": 1, "a": 1.0 }')
     for other in (b'{"a":1.0,"a":1}', b'{"a":1}', b'{"a":1,"a":1.00}', b'{"a":1,"a":"1.0"}', b'{"a":1,"a":null}'):
@@ -92,8 +58,7 @@ def test_every_commit_comes_back_action_for_action_and_field_for_field(table: Co
     compared = 0
     for file in commits_of(table):
         actions = parse_commit(file.read_bytes(), file=file.name, table_root=table.root.as_uri())
-        written = [exact(line) for line in serialize_commit(actions).splitlines()]
-        assert written == commit_info_first([without_nulls_beside(line) for line in lines_of(file)]), file.name
+        assert lines_of(serialize_commit(actions)) == expected_lines(file.read_bytes()), file.name
         compared += 1
     assert compared == table.commits
 

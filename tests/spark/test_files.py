@@ -22,7 +22,7 @@ from mainstem import Catalog, frames, open_catalog, replay
 from mainstem.columns import FILE_COLUMNS, SEQ
 from mainstem.engines.postgres_server import PostgresServer
 from mainstem.errors import UsageError
-from mainstem.snapshot import FilesEngine
+from mainstem.snapshot import FilesEngine, Snapshot
 from mainstem.table import Table
 
 pytestmark = pytest.mark.spark
@@ -178,6 +178,37 @@ def test_a_frame_stays_at_its_version_while_the_table_goes_on(
     assert table.follow().version == 2
     assert [frame.count() for frame in before] == [320, 320, 320]
     assert [table.snapshot().files(engine=how).count() for how in HOW] == [317, 317, 317]
+
+
+def lazy_frames(snapshot: Snapshot) -> Iterator[DataFrame]:
+    """What Spark reads later: by spans and by replay, of all files, and of none."""
+    for where in (None, "p = 'nothing'"):
+        yield snapshot.files(where=where, engine="spans")
+        yield snapshot.files(where=where, engine="replay")
+
+
+def test_a_frame_that_is_read_after_its_version_expired_raises(table: Table) -> None:
+    """Whatever its slices would have found: the statement that reads the rows asks whether they are all there."""
+    gone, kept = list(lazy_frames(table.snapshot(version=5))), together(lazy_frames(table.snapshot(version=6)))
+    assert table.expire(before_version=6).rows > 0
+    for frame in gone:
+        with pytest.raises(Exception, match=r"Mainstem: version 5 of table .* was expired or replaced"):
+            frame.collect()
+    assert kept.count() == 336 * 2
+
+
+def test_a_frame_that_is_read_after_its_version_was_replaced_raises(
+    catalog: Catalog, tmp_path: Path, session: SparkSession
+) -> None:
+    write_log(tmp_path, odd_commits()[:2])
+    catalog.import_table(str(tmp_path), name="moving")
+    snapshot = catalog.table("moving").snapshot()
+    before = [snapshot.files(engine="spans"), snapshot.files(engine="replay")]
+    put(tmp_path, f"{1:020d}.json", [info("WRITE", 1), add(700)], 1)
+    catalog.import_table(str(tmp_path), name="moving", force=True)
+    for frame in before:
+        with pytest.raises(Exception, match=r"Mainstem: version 1 of table .* was expired or replaced"):
+            frame.collect()
 
 
 def oldest_first() -> Sequence[Column]:

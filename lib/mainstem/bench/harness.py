@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,25 +37,61 @@ def run(
     spark: SparkSession | None = None,
     postgres: str | None = None,
     scratch: Path | None = None,
+    place: Path | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Run:
     """Run the named scenarios, or all, and write what came out into `folder`; also after each, should a later one fail.
 
-    Logs and catalogs lie in a folder below `scratch` (the system's own if None) that is gone afterwards.
+    Logs and catalogs lie in a folder below `scratch` (the system's own if None) that is gone afterwards, or in `place`
+    and the given Postgres, where the next run finds them.
     """
     wanted = chosen(scenarios)
     results: list[Result] = []
     facts: Mapping[str, str] = {}
     files: Sequence[Path] = ()
-    with (
-        tempfile.TemporaryDirectory(prefix="mainstem-bench-", dir=scratch) as place,
-        Lab(scale, Path(place), spark=spark, postgres=postgres, report=report) as lab,
-    ):
+    with _lab(scale, spark=spark, postgres=postgres, scratch=scratch, place=place, report=report) as lab:
         for scenario in wanted:
             results.append(scenario.run(lab, report=_told(report, scenario)))
             facts = lab.facts()
             files = reports.write(folder, scale, facts, results)
     return Run(results, facts, files)
+
+
+def prepare(
+    scale: Scale,
+    place: Path,
+    *,
+    scenarios: Sequence[str] = (),
+    spark: SparkSession | None = None,
+    postgres: str | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Make in `place` and in the given Postgres what the scenarios need, and measure nothing."""
+    with _lab(scale, spark=spark, postgres=postgres, scratch=None, place=place, report=report) as lab:
+        for scenario in chosen(scenarios):
+            scenario.contenders(lab)
+
+
+@contextmanager
+def _lab(
+    scale: Scale,
+    *,
+    spark: SparkSession | None,
+    postgres: str | None,
+    scratch: Path | None,
+    place: Path | None,
+    report: Callable[[str], None],
+) -> Iterator[Lab]:
+    if place is not None:
+        place.mkdir(parents=True, exist_ok=True)
+        with Lab(scale, place.absolute(), spark=spark, postgres=postgres, keep=True, report=report) as lab:
+            yield lab
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="mainstem-bench-", dir=scratch) as folder,
+        Lab(scale, Path(folder), spark=spark, postgres=postgres, report=report) as lab,
+    ):
+        yield lab
 
 
 def chosen(names: Sequence[str]) -> Sequence[Scenario]:

@@ -1,6 +1,6 @@
 """Where a benchmark runs: logs on disk, catalogs on three engines, one Postgres and one Spark session.
 
-Each is made when it is first asked for, used by all scenarios, and gone at the end.
+Each is made when it is first asked for, used by all scenarios, and gone at the end; what a lab keeps, the next run has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ _SPARK = {"spark.driver.memory": "6g", "spark.log.level": "ERROR"}
 
 
 class Lab:
-    """The places of one run, below one folder."""
+    """The places of one run, below one folder.
+
+    With `keep`, logs and catalogs of `folder` and of the given Postgres are used again where they are there, and stay.
+    What was begun and not finished, or made for another schema of the catalog, is not taken for one of them.
+    """
 
     def __init__(
         self,
@@ -42,12 +46,14 @@ class Lab:
         *,
         spark: SparkSession | None = None,
         postgres: str | None = None,
+        keep: bool = False,
         report: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.scale = scale
         self._folder = folder
         self._given_spark, self._given_postgres = spark, postgres
-        self._report = report
+        self._keep = keep
+        self.report = report
         self._undo = ExitStack()
         self._logs: dict[tuple[Recipe, int], Path] = {}
         self._catalogs: dict[tuple[str, Recipe], str] = {}
@@ -88,10 +94,15 @@ class Lab:
     def log(self, recipe: Recipe, *, since: int = 0) -> Path:
         """The folder of a table with the recipe's log; with `since`, without the commits before."""
         if (recipe, since) not in self._logs:
-            self._report(f"a log of {recipe.actions:,} actions in {recipe.commits:,} commits")
-            folder = self._folder / f"table-{len(self._logs)}"
-            self._logs[recipe, since] = write_log(recipe, folder, since=since)
-            self._undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder = self._folder / f"log-{_named(recipe)}-{since}"
+            if not folder.exists():
+                self.report(f"a log of {recipe.actions:,} actions in {recipe.commits:,} commits")
+                begun = folder.with_suffix(".begun")
+                shutil.rmtree(begun, ignore_errors=True)
+                write_log(recipe, begun, since=since).rename(folder)
+            self._logs[recipe, since] = folder
+            if not self._keep:
+                self._undo.callback(shutil.rmtree, folder, ignore_errors=True)
         return self._logs[recipe, since]
 
     def catalog(self, engine: str, recipe: Recipe) -> str:
@@ -100,21 +111,35 @@ class Lab:
         Postgres is let do at once what its autovacuum would do a minute later.
         """
         if (engine, recipe) not in self._catalogs:
-            self._report(f"{engine} with {recipe.actions:,} actions in {recipe.commits:,} commits")
-            uri = self._undo.enter_context(self.new_catalog(engine))
+            uri = (
+                self._kept_catalog(engine, recipe) if self._keep else self._undo.enter_context(self.new_catalog(engine))
+            )
             with open_catalog(uri) as catalog:
-                write_catalog(recipe, catalog.store, name=TABLE, location=str(self._folder))
-            if engine == "postgres":
-                self._vacuum(uri)
+                if not catalog.tables():
+                    self.report(f"{engine} with {recipe.actions:,} actions in {recipe.commits:,} commits")
+                    write_catalog(recipe, catalog.store, name=TABLE, location=str(self._folder))
+                    if engine == "postgres":
+                        self._vacuum(uri)
             self._catalogs[engine, recipe] = uri
         return self._catalogs[engine, recipe]
+
+    def _kept_catalog(self, engine: str, recipe: Recipe) -> str:
+        """The address of an earlier run's catalog, or of an empty one. Rows come in one transaction: all or none."""
+        uri = self._uri(engine, f"bench_{_named(recipe)}".replace("-", "_"))
+        with open_catalog(uri) as catalog:
+            catalog.migrate()
+        return uri
+
+    def _uri(self, engine: str, name: str) -> str:
+        if engine == "postgres":
+            return f"{self._postgres}?schema={name}"
+        return f"{engine}:///{self._folder / name}.{engine}"
 
     @contextmanager
     def new_catalog(self, engine: str) -> Iterator[str]:
         """The address of an empty catalog that is gone afterwards."""
         name = f"bench_{uuid4().hex[:12]}"
-        file = self._folder / f"{name}.{engine}"
-        uri = f"{self._postgres}?schema={name}" if engine == "postgres" else f"{engine}:///{file}"
+        uri = self._uri(engine, name)
         with open_catalog(uri) as catalog:
             catalog.migrate()
         try:
@@ -122,7 +147,7 @@ class Lab:
         finally:
             if engine == "postgres":
                 self._drop(name)
-            for left in self._folder.glob(f"{file.name}*"):
+            for left in self._folder.glob(f"{name}.{engine}*"):
                 left.unlink()
 
     def _vacuum(self, uri: str) -> None:
@@ -132,3 +157,7 @@ class Lab:
     def _drop(self, schema: str) -> None:
         with open_catalog(self._postgres) as catalog, catalog.engine.reading() as connection:
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+def _named(recipe: Recipe) -> str:
+    return f"{recipe.adds}-{recipe.removes}-{recipe.commits}-{recipe.days}-{recipe.seed}"

@@ -29,6 +29,7 @@ def facts(spark: SparkSession | None, postgres: str | None) -> dict[str, str]:
     """The day, the machine and the versions; of Spark and Postgres where a run used them."""
     found = {
         "date": datetime.now(UTC).date().isoformat(),
+        "load of the last minute": f"{os.getloadavg()[0]:.1f}",
         "cores": str(cores()),
         "processor": _processor(),
         "memory": _memory(),

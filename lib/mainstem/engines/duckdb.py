@@ -105,6 +105,7 @@ class DuckdbEngine(Engine):
         "bytes": "BLOB",
         "text": "VARCHAR",
         "uuid": "VARCHAR",
+        "number_or_error": "CAST(said AS smallint)",
         "unlogged": "",
         "list_staging": "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'stg\\_%' ESCAPE '\\'",
         "clock": ":process_clock",  # an embedded database has this process's

@@ -92,6 +92,7 @@ class PostgresEngine(Engine):
         "bytes": "bytea",
         "text": "text",
         "uuid": "uuid",
+        "number_or_error": "CAST(said AS smallint)",
         "unlogged": "UNLOGGED",
         "list_staging": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename ~ '^stg_'",
         "clock": "clock_timestamp()",  # now() is the start of the transaction

@@ -34,6 +34,8 @@ class SqliteEngine(Engine):
         "bytes": "BLOB",
         "text": "TEXT",
         "uuid": "TEXT",
+        # No cast fails here, and a path into JSON that is none does.
+        "number_or_error": "CAST(CASE WHEN said = '-1' THEN -1 ELSE json_extract('{}', said) END AS integer)",
         "unlogged": "",
         "list_staging": "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'stg_*'",
         "clock": ":process_clock",  # an embedded database has this process's
