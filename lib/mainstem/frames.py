@@ -67,11 +67,17 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def spans(
-    spark: SparkSession, engine: Engine, table_id: str, version: int, *, condition: str | None = None
+    spark: SparkSession,
+    engine: Engine,
+    table_id: str,
+    version: int,
+    *,
+    condition: str | None = None,
+    columns: Sequence[Column] = FILE_COLUMNS,
 ) -> DataFrame:
     """The files live at a version by their spans, FILE_COLUMNS exactly; with `condition`, those that satisfy it."""
-    text = _text(engine, "jdbc_spans", FILE_COLUMNS, table_id, version, condition)
-    return _read(spark, engine, text, FILE_COLUMNS, slices(spark, engine))
+    text = _text(engine, "jdbc_spans", columns, table_id, version, condition)
+    return _read(spark, engine, text, columns, slices(spark, engine))
 
 
 def adds(
@@ -111,6 +117,23 @@ def tombstones(
     return _read(spark, engine, text, columns, slices(spark, engine))
 
 
+def actions(
+    spark: SparkSession,
+    engine: Engine,
+    table_id: str,
+    table: str,
+    columns: Sequence[Column],
+    *,
+    first: int,
+    last: int,
+    condition: str | None = None,
+) -> DataFrame:
+    """The rows of one of the tables of actions, or of versions, whose versions are within these bounds."""
+    text = _text(engine, "jdbc_actions", columns, table_id, last, condition, target=table, first=first, last=last)
+    sliced = any(column.name == _BUCKET.name for column in columns)
+    return _read(spark, engine, text, columns, slices(spark, engine) if sliced else ())
+
+
 def replayed(
     spark: SparkSession, engine: Engine, table_id: str, version: int, *, condition: str | None = None
 ) -> DataFrame:
@@ -137,12 +160,18 @@ def _text(
     table_id: str,
     version: int,
     condition: str | None,
+    *,
+    target: str = "",
     **others: int,
 ) -> str:
     values: dict[str, int | UUID] = {"table_id": UUID(table_id), "version": version, **others}
     # Bound before the condition is put in: whatever stands in its literals is no placeholder of ours.
     bound = sqltext.bind(sqltext.queries()[name], lambda value: sqltext.jdbc_literal(values[value])).text
-    pieces = {"columns": ", ".join(column.name for column in columns), "condition": condition or "1 = 1"}
+    pieces = {
+        "columns": ", ".join(column.name for column in columns),
+        "condition": condition or "1 = 1",
+        "target": target,
+    }
     return sqltext.render(bound, {**engine.fragments, **pieces})
 
 
@@ -151,6 +180,6 @@ def _read(
 ) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812  as every user of Spark calls it
 
-    frame = read_query(spark, engine, text, slices=within, columns=(*columns, _BUCKET))
+    frame = read_query(spark, engine, text, slices=within, columns=tuple(dict.fromkeys((*columns, _BUCKET))))
     # A cast to its own type costs nothing, and leaves behind what a JDBC driver tells of a column beside its type.
     return frame.select(*(F.col(column.name).cast(column.spark).alias(column.name) for column in columns))

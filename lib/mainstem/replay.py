@@ -39,6 +39,18 @@ def live_places(
     return ranked.where((F.col("rank") == 1) & F.col("is_add")).select(_place())
 
 
+def ends(actions: DataFrame, *, file: str = "file_key") -> DataFrame:
+    """Every add with `ends_at`, the version of the next action on its file: where its span has to end.
+
+    All actions of a file must be there; a frame of one partition is not shuffled.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    oldest_first = Window.partitionBy(file).orderBy("version", "seq", "is_add")
+    return actions.withColumn("ends_at", F.lead("version").over(oldest_first)).where("is_add")
+
+
 def files_at(places: DataFrame, adds: DataFrame) -> DataFrame:
     """Those rows of `adds`, with all their columns, that stand at one of the places."""
     # Places are narrow and few beside the rows: hashing them spares the rows, with their statistics, a sort.
