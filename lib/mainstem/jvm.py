@@ -6,7 +6,7 @@ threads, until the server evicts them or ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +24,7 @@ class DeltaState(NamedTuple):
 
     files: DataFrame
     lines: list[str]
+    release: Callable[[], object]  # Delta keeps a state that it has built until it is told
 
 
 def gateway(spark: SparkSession) -> Any | None:
@@ -70,7 +71,7 @@ def delta_state(spark: SparkSession, uri: str, version: int, *, files: int) -> D
         lines = [snapshot.metadata().json(), snapshot.protocol().json()]
         for actions in (snapshot.setTransactions(), snapshot.domainMetadata()):
             lines += [actions.apply(place).json() for place in range(actions.size())]
-    return DeltaState(live, lines)
+    return DeltaState(live, lines, snapshot.uncache)
 
 
 @contextmanager

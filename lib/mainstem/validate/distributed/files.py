@@ -10,7 +10,16 @@ from mainstem.columns import FILE_COLUMNS, Column
 from mainstem.datafiles import list_top
 from mainstem.rows import ADDS, CDC, REMOVES
 from mainstem.validate.data import file_found, file_missing, orphans, orphans_before
-from mainstem.validate.distributed.tasks import FOUND, LISTED, VECTORS, CheckStatistics, ListFolders, VectorFiles
+from mainstem.validate.distributed.tasks import (
+    FOUND,
+    LISTED,
+    NAMED,
+    VECTORS,
+    CheckStatistics,
+    ListFolders,
+    NamedFiles,
+    VectorFiles,
+)
 from mainstem.validate.distributed.told import told
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
@@ -19,8 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-_VERSION, _PATH = Column("version", "bigint", "int64"), Column("path", "string", "string")
-_VECTOR, _BUCKET = Column("deletion_vector", "string", "string"), Column("path_bucket", "int", "int32")
+_NAMED = (
+    Column("version", "bigint", "int64"), Column("path", "string", "string"),
+    Column("deletion_vector", "string", "string"), Column("path_bucket", "int", "int32"),
+)  # fmt: skip
 _FOLDERS_PER_TASK = 16
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 
@@ -91,20 +102,14 @@ def orphans_counted(subject: Subject) -> Iterator[Finding]:
     from pyspark.sql import functions as F  # noqa: N812
 
     spark, engine = subject.spark, subject.store.engine
-    columns = (_VERSION, _PATH, _VECTOR, _BUCKET)
-    rows = [
+    named = [
         frames.actions(spark, engine, subject.table_id, shape.table, columns, first=0, last=subject.head)
-        for shape in (ADDS, REMOVES)
+        for shape, columns in ((ADDS, _NAMED), (REMOVES, _NAMED), (CDC, _NAMED[:2]))
     ]
-    named = rows[0].unionByName(rows[1])
-    changes = frames.actions(spark, engine, subject.table_id, CDC.table, (_VERSION, _PATH), first=0, last=subject.head)
-    paths = named.select("path").unionByName(changes.select("path"))
-    root = subject.place.uri.rstrip("/") + "/"
-    inside = F.when(F.startswith("path", F.lit(root)), F.substring("path", len(root) + 1, 2**31 - 1)).otherwise(
-        F.col("path")
-    )
-    vectors = named.where("deletion_vector IS NOT NULL").mapInArrow(VectorFiles(subject.place.uri), VECTORS)
-    known = paths.select(_on_disk(inside).alias("on_disk")).unionByName(vectors.select(F.col("file").alias("on_disk")))
+    rows = named[0].unionByName(named[1]).unionByName(named[2], allowMissingColumns=True)
+    odd = F.col("path").rlike(_ABSOLUTE) | F.col("deletion_vector").isNotNull()
+    by_name = rows.where(~F.col("path").rlike(_ABSOLUTE)).select(_on_disk(F.col("path")).alias("on_disk"))
+    known = by_name.unionByName(rows.where(odd).mapInArrow(NamedFiles(subject.place.uri), NAMED))
     old = _listed(subject).where(F.col("modified_ms") < orphans_before(subject))
     lost = old.join(known, "on_disk", "left_anti")
     [row] = subject.collect(

@@ -199,14 +199,17 @@ def _as_delta(subject: Subject, version: int) -> Iterator[Finding]:
     if state is None:
         yield from _as_input_files(subject, uri, version, size)
         return
-    theirs = of_actions(_parsed(state.lines, version, subject))
-    assert theirs is not None, "Delta reads no table that has no metadata"
-    for column, left, right in described_differences(of_snapshot(snapshot), theirs):
-        yield _differs(version, None, column, left, right)
-    yield from told(
-        subject, _unequal(subject, _adds(state.files, ""), version), "snapshots_equal_delta",
-        lambda row: _of_delta(row, version), by=("path", "dv_id"),
-    )  # fmt: skip
+    try:
+        theirs = of_actions(_parsed(state.lines, version, subject))
+        assert theirs is not None, "Delta reads no table that has no metadata"
+        for column, left, right in described_differences(of_snapshot(snapshot), theirs):
+            yield _differs(version, None, column, left, right)
+        unequal = _unequal(subject, _adds(state.files, ""), version)
+        yield from told(
+            subject, unequal, "snapshots_equal_delta", lambda row: _of_delta(row, version), by=("path", "dv_id")
+        )
+    finally:
+        state.release()
 
 
 def _of_delta(row: Any, version: int) -> Iterator[Finding]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from mainstem.datafiles import list_files, vector_files
+from mainstem.datafiles import inside, list_files, vector_files
 from mainstem.deltalog.actions import iter_commit, iter_lines
 from mainstem.deltalog.files import LogDirectory
-from mainstem.deltalog.location import open_location
+from mainstem.deltalog.location import Location, open_location
 from mainstem.deltalog.names import commit_name
 from mainstem.deltalog.serialize import serialize_action
 from mainstem.errors import MainstemError
@@ -34,6 +34,7 @@ HASHES = "version bigint, sha256 string"
 KEYED = "version bigint, seq bigint"
 LISTED = "path string, size_bytes bigint, modified_ms bigint"
 FOUND = "check string, severity string, message string, version bigint, path string, column string, catalog string, log string"  # noqa: E501
+NAMED = "on_disk string"
 VECTORS = "version bigint, path string, file string"
 _BATCH_ROWS = 2000
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -236,6 +237,22 @@ class VectorFiles:
             for file in vector_files(row["deletion_vector"], place)
         )
         return _batches(rows, VECTORS)
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """The files that rows name by a whole address, and those of their deletion vectors, inside of the folder."""
+
+    location: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        place = open_location(self.location)
+        return _batches(((file,) for row in _rows(batches) for file in self._of(row, place)), NAMED)
+
+    def _of(self, row: dict[str, Any], place: Location) -> Iterator[str]:
+        yield from inside(row["path"], place)
+        if row["deletion_vector"]:
+            yield from vector_files(row["deletion_vector"], place)
 
 
 def found_row(finding: Finding) -> tuple[Any, ...]:
