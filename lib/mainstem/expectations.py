@@ -40,7 +40,7 @@ def load_suite(suite: Any) -> Any:
 def suites_of(table: str, properties: dict[str, str]) -> list[str]:
     """The suites that a table's data must meet: named in its properties, and the one in `conf/` that has its name."""
     named = [name.strip() for name in properties.get(PROPERTY, "").split(",") if name.strip()]
-    if _own(table).is_file() and table not in named:
+    if Path(table).name == table and _own(table).is_file() and table not in named:
         named.append(table)
     return named
 

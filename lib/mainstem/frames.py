@@ -180,6 +180,7 @@ def _read(
 ) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812  as every user of Spark calls it
 
-    frame = read_query(spark, engine, text, slices=within, columns=tuple(dict.fromkeys((*columns, _BUCKET))))
+    typed = {column.name: column for column in (_BUCKET, *columns)}
+    frame = read_query(spark, engine, text, slices=within, columns=list(typed.values()))
     # A cast to its own type costs nothing, and leaves behind what a JDBC driver tells of a column beside its type.
     return frame.select(*(F.col(column.name).cast(column.spark).alias(column.name) for column in columns))

@@ -146,6 +146,8 @@ def _opened(subject: Subject, versions: Sequence[int]) -> Iterator[Finding]:
             "unreadable_commit", "error", row["error"], version=row["version"], path=commit_name(row["version"])
         )
     readable = sorted({commit.version for commit in commits} - {row["version"] for row in broken})
+    if not readable:
+        return
     recorded = as_json(subject, ranges=ranges(readable)).mapInArrow(LayRecorded(), LAID)
     in_both = F.col("version").isin(readable)
     ours, theirs = _numbered(recorded.where(in_both), "ours"), _numbered(logged.where(in_both), "theirs")

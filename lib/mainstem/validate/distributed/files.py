@@ -54,7 +54,7 @@ def data_files_present(subject: Subject) -> Iterator[Finding]:
     )  # fmt: skip
     vectors = _live(subject, "version", "path", "deletion_vector").where("deletion_vector IS NOT NULL")
     wanted = vectors.mapInArrow(VectorFiles(subject.place.uri), VECTORS)
-    gone = wanted.join(_listed(subject), F.col("file") == F.col("on_disk"), "left_anti")
+    gone = wanted.join(_listing(subject), F.col("file") == F.col("on_disk"), "left_anti")
     yield from told(
         subject, gone, "data_file_missing",
         lambda row: iter([file_missing(row["version"], row["file"], "deletion_vector")]), by=("version", "file"),
@@ -73,9 +73,13 @@ def _found(subject: Subject) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     live = _live(subject, "version", "path", "size_bytes", "num_records").withColumn("on_disk", _on_disk(F.col("path")))
-    listed = _listed(subject).select("on_disk", F.col("size_bytes").alias("listed_bytes"))
+    listed = _listing(subject).select("on_disk", F.col("size_bytes").alias("listed_bytes"))
     joined = live.join(listed, "on_disk", "left").drop("on_disk")
     return joined.withColumn("elsewhere", F.col("path").rlike(_ABSOLUTE))
+
+
+def _listing(subject: Subject) -> DataFrame:
+    return subject.evidence("listing", lambda: _listed(subject))
 
 
 def _listed(subject: Subject) -> DataFrame:
@@ -110,7 +114,7 @@ def orphans_counted(subject: Subject) -> Iterator[Finding]:
     odd = F.col("path").rlike(_ABSOLUTE) | F.col("deletion_vector").isNotNull()
     by_name = rows.where(~F.col("path").rlike(_ABSOLUTE)).select(_on_disk(F.col("path")).alias("on_disk"))
     known = by_name.unionByName(rows.where(odd).mapInArrow(NamedFiles(subject.place.uri), NAMED))
-    old = _listed(subject).where(F.col("modified_ms") < orphans_before(subject))
+    old = _listing(subject).where(F.col("modified_ms") < orphans_before(subject))
     lost = old.join(known, "on_disk", "left_anti")
     [row] = subject.collect(
         lost.agg(F.count("*").alias("files"), F.sum("size_bytes").alias("bytes"), F.min("on_disk").alias("first"))
