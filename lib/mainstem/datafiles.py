@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 from urllib.parse import unquote
+from uuid import UUID
 
 import obstore
+import orjson
 from obstore.exceptions import BaseError, NotFoundError
 
 from mainstem.deltalog.location import Location
 from mainstem.errors import UsageError, mask
+from mainstem.identity import canonical_path, is_absolute
 
 _AT_ONCE = 16
 _CHANGES = "_change_data"
+_DV_UUID_LENGTH = 20
+# Delta writes Z85, whose alphabet is another one than Python's.
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_PYTHON = str.maketrans(_Z85, _B85)
 
 
 class DataFile(NamedTuple):
@@ -31,19 +40,65 @@ def on_disk(path: str) -> str:
     return unquote(path)
 
 
-def list_files(location: Location) -> Iterator[DataFile]:
-    """Every file that may be the table's: hidden ones and folders that begin with `_` or `.` are not, as for Delta."""
+def inside(path: str, location: Location) -> Iterator[str]:
+    """A path of the log as the file is called inside of the table's folder; none if it is elsewhere."""
+    if not is_absolute(path):
+        yield on_disk(path)
+        return
+    root = canonical_path(location.uri, location.uri).rstrip("/") + "/"
+    known = canonical_path(path, location.uri)
+    if known.startswith(root):
+        yield on_disk(known.removeprefix(root))
+
+
+def vector_files(text: str, location: Location) -> Iterator[str]:
+    """The file inside of the table's folder that holds a deletion vector; none for one in the log itself."""
+    vector = orjson.loads(text)
+    name = vector["pathOrInlineDv"]
+    if vector["storageType"] == "u":
+        prefix, encoded = name[:-_DV_UUID_LENGTH], name[-_DV_UUID_LENGTH:]
+        file = f"deletion_vector_{UUID(bytes=base64.b85decode(encoded.translate(_TO_PYTHON)))}.bin"
+        yield f"{prefix}/{file}" if prefix else file
+    elif vector["storageType"] == "p":
+        yield from inside(name, location)
+
+
+def list_files(location: Location, *, folder: str = "") -> Iterator[DataFile]:
+    """Every file that may be the table's: hidden ones and folders that begin with `_` or `.` are not, as for Delta.
+
+    With `folder`, those below it.
+    """
     if location.local is not None:
-        yield from _walk(str(location.local), "")
+        yield from _walk(str(location.local), folder)
         return
     try:
-        for page in obstore.list(location.store, chunk_size=1000):
+        for page in obstore.list(location.store, prefix=folder or None, chunk_size=1000):
             for item in page:
                 if all(map(_visible, item["path"].split("/"))):
                     modified = int(item["last_modified"].timestamp() * 1000)
                     yield DataFile(item["path"], item["size"], modified)
     except (BaseError, OSError) as error:
         raise _failed(location, "listed", error) from error
+
+
+def list_top(location: Location) -> tuple[list[DataFile], list[str]]:
+    """What stands in the table's folder itself: its files, and the folders that may hold more of them."""
+    if location.local is not None:
+        with os.scandir(location.local) as entries:
+            seen = [entry for entry in entries if _visible(entry.name) and not entry.is_symlink()]
+        folders = [entry.name for entry in seen if entry.is_dir()]
+        stats = [(entry.name, entry.stat()) for entry in seen if not entry.is_dir()]
+        return [DataFile(name, found.st_size, found.st_mtime_ns // 1_000_000) for name, found in stats], folders
+    try:
+        found = obstore.list_with_delimiter(location.store)
+    except (BaseError, OSError) as error:
+        raise _failed(location, "listed", error) from error
+    files = [
+        DataFile(item["path"], item["size"], int(item["last_modified"].timestamp() * 1000))
+        for item in found["objects"]
+        if _visible(item["path"])
+    ]
+    return files, [prefix.rstrip("/") for prefix in found["common_prefixes"] if _visible(prefix.rstrip("/"))]
 
 
 def _walk(root: str, folder: str) -> Iterator[DataFile]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import orjson
 from mainstem.errors import UnsupportedFeature, UsageError
 
 FOLDER = "expectations"
+PROPERTY = "mainstem.expectations"
+# Great Expectations has three words for it, this library two.
+_SEVERITIES = {"error": "critical", "critical": "critical", "warning": "warning", "info": "info"}
 
 
 def load_suite(suite: Any) -> Any:
@@ -33,13 +37,42 @@ def load_suite(suite: Any) -> Any:
     return gx.ExpectationSuite(name=name, expectations=[_expectation(gx, each, name) for each in parsed])
 
 
+def suites_of(table: str, properties: dict[str, str]) -> list[str]:
+    """The suites that a table's data must meet: named in its properties, and the one in `conf/` that has its name."""
+    named = [name.strip() for name in properties.get(PROPERTY, "").split(",") if name.strip()]
+    if Path(table).name == table and _own(table).is_file() and table not in named:
+        named.append(table)
+    return named
+
+
+def suites_on_frames() -> Iterator[tuple[str, str]]:
+    """The suites that name a frame of the validation, each with its frame: a file in `conf/` stands for ours."""
+    found = {place.name: place for place in _packaged().iterdir()} if _packaged().is_dir() else {}
+    own = Path("conf") / FOLDER
+    found |= {place.name: place for place in own.iterdir()} if own.is_dir() else {}
+    for name in sorted(name for name in found if name.endswith(".json")):
+        try:
+            frame = orjson.loads(found[name].read_bytes()).get("frame")
+        except (orjson.JSONDecodeError, AttributeError):
+            continue  # whoever asks for that suite by its name is told
+        if isinstance(frame, str):
+            yield name.removesuffix(".json"), frame
+
+
+def _own(suite: str) -> Path:
+    return Path("conf") / FOLDER / f"{suite}.json"
+
+
+def _packaged() -> Any:
+    return files("mainstem").joinpath("conf", FOLDER)
+
+
 def _parsed(suite: str | Path) -> tuple[str, list[dict[str, Any]]]:
     path = Path(suite)
-    if path.suffix == ".json":
-        place: Any = path
-    else:
-        own = Path("conf") / FOLDER / f"{suite}.json"
-        place = own if own.is_file() else files("mainstem").joinpath("conf", FOLDER, f"{suite}.json")
+    place: Any = path
+    if path.suffix != ".json":
+        place = _own(str(suite))
+        place = place if place.is_file() else _packaged().joinpath(f"{suite}.json")
     try:
         parsed = orjson.loads(place.read_bytes())
         return parsed.get("name", path.stem), parsed["expectations"]
@@ -58,9 +91,10 @@ def _expectation(gx: Any, each: dict[str, Any], suite: str) -> Any:
     """One expectation by Great Expectations' own name for it, such as expect_column_values_to_not_be_null."""
     try:
         kind = getattr(gx.expectations, "".join(part.title() for part in each["type"].split("_")))
-        return kind(**each.get("kwargs", {}), meta=each.get("meta"))
+        severity = _SEVERITIES[each.get("severity", "error")]
+        return kind(**each.get("kwargs", {}), meta=each.get("meta"), severity=severity)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
             f"the suite {suite} has an expectation that Great Expectations does not know: {str(each)[:200]}.",
-            hint="Its type is a name such as expect_column_values_to_not_be_null.",
+            hint="Its type is a name such as expect_column_values_to_not_be_null, its severity error or warning.",
         ) from error

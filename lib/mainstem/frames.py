@@ -73,6 +73,7 @@ def spans(
     version: int,
     *,
     condition: str | None = None,
+    columns: Sequence[Column] = FILE_COLUMNS,
     content_sha256: str | None = None,
 ) -> DataFrame:
     """The files live at a version by their spans, FILE_COLUMNS exactly; with `condition`, those that satisfy it.
@@ -80,8 +81,8 @@ def spans(
     This and every other frame of a version raises when it is read after the version has expired, or was replaced by one
     of other content than `content_sha256`: each slice asks in the statement that reads its rows.
     """
-    text = _text(engine, "jdbc_spans", FILE_COLUMNS, table_id, version, condition, sha256=content_sha256)
-    return _read(spark, engine, text, FILE_COLUMNS, slices(spark, engine))
+    text = _text(engine, "jdbc_spans", columns, table_id, version, condition, sha256=content_sha256)
+    return _read(spark, engine, text, columns, slices(spark, engine))
 
 
 def adds(
@@ -128,6 +129,23 @@ def tombstones(
     """The files that a version no longer has and that were removed after a moment, each once."""
     text = _text(engine, "jdbc_tombstones", columns, table_id, version, None, target="dl_remove_files", since=since_ms)
     return _read(spark, engine, text, columns, slices(spark, engine))
+
+
+def actions(
+    spark: SparkSession,
+    engine: Engine,
+    table_id: str,
+    table: str,
+    columns: Sequence[Column],
+    *,
+    first: int,
+    last: int,
+    condition: str | None = None,
+) -> DataFrame:
+    """The rows of one of the tables of actions, or of versions, whose versions are within these bounds."""
+    text = _text(engine, "jdbc_actions", columns, table_id, last, condition, target=table, first=first, last=last)
+    sliced = any(column.name == _BUCKET.name for column in columns)
+    return _read(spark, engine, text, columns, slices(spark, engine) if sliced else ())
 
 
 def replayed(
@@ -178,14 +196,14 @@ def _text(
     values: dict[str, int | UUID] = {"table_id": UUID(table_id), "version": version, **others}
     same = "1 = 1" if sha256 is None else f"v.content_sha256 = {sqltext.jdbc_text(sha256, engine.file_sql.text_of_hex)}"
     named = ", ".join(column.name for column in columns)
-    pieces = {**engine.fragments, "columns": named, "condition": condition or "1 = 1"}
+    pieces = {**engine.fragments, "columns": named, "condition": condition or "1 = 1", "target": target}
 
     def rendered(query: str, more: dict[str, str]) -> str:
         # Bound before the pieces are put in: whatever stands in their literals is no placeholder of ours.
         bound = sqltext.bind(sqltext.queries()[query], lambda value: sqltext.jdbc_literal(values[value])).text
         return sqltext.render(bound, {**pieces, **more})
 
-    return rendered(name, {"refusal": rendered("jdbc_refusal", {"target": target, "same_content": same})})
+    return rendered(name, {"refusal": rendered("jdbc_refusal", {"same_content": same})})
 
 
 def _read(
@@ -193,6 +211,7 @@ def _read(
 ) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812  as every user of Spark calls it
 
-    frame = read_query(spark, engine, text, slices=within, columns=(*columns, _BUCKET))
+    typed = {column.name: column for column in (_BUCKET, *columns)}
+    frame = read_query(spark, engine, text, slices=within, columns=list(typed.values()))
     # A cast to its own type costs nothing, and leaves behind what a JDBC driver tells of a column beside its type.
     return frame.select(*(F.col(column.name).cast(column.spark).alias(column.name) for column in columns))

@@ -5,9 +5,6 @@ Tags and leases hold both back.
 
 from __future__ import annotations
 
-import base64
-import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -16,10 +13,9 @@ import orjson
 
 from mainstem import observe
 from mainstem.checkpoint import properties as said
-from mainstem.datafiles import delete_files, list_files, on_disk
+from mainstem.datafiles import delete_files, inside, list_files, vector_files
 from mainstem.deltalog.location import Location, open_location
 from mainstem.errors import TableNotFound, UsageError
-from mainstem.identity import canonical_path, is_absolute
 from mainstem.rows import CDC, OTHER, REMOVES
 from mainstem.store import Queries, Row, Store
 from mainstem.versions import to_millis
@@ -144,43 +140,10 @@ def _needed(queries: Queries, table: Row, place: Location, cutoff_ms: int) -> se
     for held in queries.rows("held_versions", **bounds):
         rows += queries.rows("files_held", **bounds, version=held["version"])
     for row in rows:
-        needed.update(_inside(row["path"], place))
+        needed.update(inside(row["path"], place))
         if row["deletion_vector"]:
-            needed.update(_vector(row["deletion_vector"], place))
+            needed.update(vector_files(row["deletion_vector"], place))
     return needed
-
-
-def _inside(path: str, place: Location) -> Iterator[str]:
-    """A path of the log as the file is called inside of the table's folder; none if it is elsewhere."""
-    if not is_absolute(path):
-        yield on_disk(path)
-        return
-    root = canonical_path(place.uri, place.uri).rstrip("/") + "/"
-    known = canonical_path(path, place.uri)
-    if known.startswith(root):
-        yield on_disk(known.removeprefix(root))
-
-
-def _vector(text: str, place: Location) -> Iterator[str]:
-    """The file that holds a deletion vector; none for one that stands in the log itself."""
-    vector = orjson.loads(text)
-    name = vector["pathOrInlineDv"]
-    if vector["storageType"] == "u":
-        prefix, encoded = name[:-20], name[-20:]
-        known = uuid.UUID(bytes=base64.b85decode(_as_b85(encoded)))
-        yield f"{prefix}/deletion_vector_{known}.bin" if prefix else f"deletion_vector_{known}.bin"
-    elif vector["storageType"] == "p":
-        yield from _inside(name, place)
-
-
-# Delta writes Z85, whose alphabet is another one than Python's.
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-_TABLE = str.maketrans(_Z85, _B85)
-
-
-def _as_b85(text: str) -> str:
-    return text.translate(_TABLE)
 
 
 def _table(store: Store, name: str) -> Row:

@@ -176,6 +176,9 @@ class Settings:
     checkpoint_files = Setting(
         "checkpoint_files", WHOLE, 5_000_000, "files up to which a checkpoint is written on the driver"
     )
+    validate_files = Setting(
+        "validate_files", WHOLE, 100_000, "live files up to which validation works on the driver, also with a session"
+    )
     log_level = Setting("log_level", LEVEL, "WARNING", "least level that is logged")
     scratch = Setting(
         "scratch", PATH, None, "directory for temporary files and mounted logs; empty is the system's own"

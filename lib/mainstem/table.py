@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mainstem.authority import cutover, rollback
@@ -21,7 +22,7 @@ from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.store import Row, Store, as_utc
 from mainstem.transaction import Committed
 from mainstem.upkeep import Maintained, maintain
-from mainstem.validate import Report, validate
+from mainstem.validate import Form, Report, validate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,9 +195,19 @@ class Table:
         """What outside engines have committed beside the catalog; with `adopt_foreign`, bring it in."""
         return resolve_foreign(self._store, self.name, adopt_foreign=adopt_foreign)
 
-    def validate(self) -> Report:
+    def validate(
+        self,
+        *,
+        engine: Form = "auto",
+        snapshots: Literal["sample", "all"] = "sample",
+        suites: Sequence[Any] = (),
+        docs: Path | str | None = None,
+    ) -> Report:
         """Compare the catalog with the table's log and files; see `mainstem.validate.validate`."""
-        return validate(self._store, self.name, session=self._session)
+        return validate(
+            self._store, self.name, session=self._session, engine=engine, snapshots=snapshots, rows=self.read,
+            suites=suites, docs=None if docs is None else Path(docs),
+        )  # fmt: skip
 
     def repair(self, *, dry_run: bool = False) -> Repaired:
         """Put right what has one right answer, and name what decides the rest; see `mainstem.repair.repair`."""

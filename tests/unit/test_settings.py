@@ -63,6 +63,7 @@ def test_without_any_place_every_setting_has_its_default() -> None:
         "max_unpublished": 1000,
         "mirror_lag": 300.0,
         "checkpoint_files": 5_000_000,
+        "validate_files": 100_000,
         "log_level": "WARNING",
         "scratch": None,
     }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
 from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
 from mainstem.cli.recovering import repair_tables
 from mainstem.errors import UsageError, ValidationFailed, worst_code
+from mainstem.validate import Form
+
+Against = Literal["log"]
 
 
 @app.command()
@@ -18,10 +22,23 @@ def validate(
     all_tables: Annotated[bool, typer.Option("--all", help="Every table of the catalog.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Put right what has one right answer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair: only say what it would do.")] = False,
+    against: Annotated[Against, typer.Option(help="What the catalog is compared with.")] = "log",
+    engine: Annotated[
+        Form, typer.Option(help="Where: on this machine, in Spark, or by the table's size where a session is there.")
+    ] = "auto",
+    snapshots: Annotated[
+        Literal["sample", "all"], typer.Option(help="At which versions Delta's own snapshot is compared, in Spark.")
+    ] = "sample",
+    suite: Annotated[
+        list[str] | None, typer.Option(help="A suite of expectations for the table's data; may be repeated.")
+    ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write Great Expectations' Data Docs there; needs Spark.")
+    ] = None,
     catalog: CatalogOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare the catalog with the log and the files of a table."""
+    """Compare the catalog with the log and the files of a table, and run its suites of expectations."""
     if (name is None) != all_tables:
         raise UsageError("name one table, or give --all.", hint="mainstem validate sales.orders")
     if dry_run and not repair:
@@ -30,18 +47,35 @@ def validate(
     if repair:
         repair_tables(frame, name, dry_run=dry_run)
         return
-    with frame.catalog() as opened:
+    with frame.catalog(needs_spark=engine == "spark" or docs is not None or bool(suite)) as opened:
         names = [table.name for table in opened.tables()] if name is None else [name]
-        reports = [opened.table(each).validate() for each in names]
+        reports = [
+            opened.table(each).validate(
+                engine=engine, snapshots=snapshots, suites=suite or (), docs=_docs_of(docs, each, many=name is None)
+            )
+            for each in names
+        ]
     for report in reports:
+        held = [(run.suite, run.on, len(run.expectations), len(run.failed), run.success) for run in report.suites]
+        if held:
+            columns = ("suite", "on", "expectations", "failed", "success")
+            frame.output.table(columns, held, title=f"Suites of {report.table}")
         rows = [(found.severity, found.check, found.version, found.path, found.message) for found in report.findings]
         if rows:
             frame.output.table(("", "check", "version", "path", "found"), rows)
         verdict = "catalog and log agree" if report.success else "catalog and log do not agree"
-        frame.output.say(f"{report.table} at version {report.version}: {len(report.checks)} checks, {verdict}.")
+        checks = f"{len(report.checks)} checks" + (f" and {len(held)} suites" if held else "")
+        frame.output.say(f"{report.table} at version {report.version}: {checks}, {verdict}.")
+        if report.docs:
+            frame.output.say(f"Data Docs: {report.docs}")
     frame.output.report([{"success": report.success, **report.as_dict()} for report in reports])
     if not all(report.success for report in reports):
         raise typer.Exit(ValidationFailed.exit_code)
+
+
+def _docs_of(docs: Path | None, table: str, *, many: bool) -> Path | None:
+    """Where the docs of a table go: each of several has a folder of its own."""
+    return docs / table.replace("/", "_") if docs is not None and many else docs
 
 
 @app.command()

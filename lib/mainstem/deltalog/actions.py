@@ -48,7 +48,7 @@ def iter_commit(
     """
     seq = FIRST_SEQ
     seen: set[type[Action]] = set()
-    for number, offset, line in _lines(chunks, file, max_line_bytes):
+    for number, offset, line in iter_lines(chunks, file=file, limit=max_line_bytes):
         try:
             action = _parse_line(line, seq, table_root, CommitInfo in seen)
             kind = type(action)
@@ -134,8 +134,8 @@ def _other(name: str, body: Any, text: str, seq: int, info_seen: bool, *, exact:
     return OtherAction(seq, name, text)
 
 
-def _lines(chunks: Iterable[bytes], file: str, limit: int) -> Iterator[tuple[int, int, bytes]]:
-    """Each line that is not blank, with its number and the offset of its first byte."""
+def iter_lines(chunks: Iterable[bytes], *, file: str, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, int, bytes]]:
+    """Each line of a commit that is not blank, unread, with its number and the offset of its first byte."""
     number, offset, held, parts = 1, 0, 0, list[bytes]()
     for chunk in chunks:
         pieces = bytes(chunk).split(b"\n")

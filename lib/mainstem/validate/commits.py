@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
 from mainstem.deltalog.actions import parse_commit
 from mainstem.deltalog.checkpoints import read_checkpoint
 from mainstem.deltalog.names import commit_name
-from mainstem.deltalog.serialize import NAMES, serialize_commit
+from mainstem.deltalog.serialize import serialize_commit
 from mainstem.errors import CorruptLog, MainstemError
-from mainstem.model import Action, AddFile, CommitInfo, DomainMetadata, OtherAction, RemoveFile, Txn
+from mainstem.model import Action, AddFile, RemoveFile
 from mainstem.recorded import RecordedVersion, recorded
+from mainstem.validate.described import described_differences, of_actions, of_snapshot
+from mainstem.validate.laid import differences
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
 
 _BATCH = 200
-_OWN = frozenset({"seq", "path_bucket", "file_key", "app_key", "extra"})
+# Columns of a file in which every checkpoint repeats what its commit said. Maps and statistics may be spelled anew.
+CHECKPOINT_COLUMNS = ("size_bytes", "modification_time", "base_row_id", "default_row_commit_version")
 
 
 def log_ends_with_the_catalog(subject: Subject) -> Iterator[Finding]:
@@ -74,29 +76,23 @@ def commits_equal(subject: Subject) -> Iterator[Finding]:
 
 def _commit_equal(subject: Subject, version: RecordedVersion, *, published: bool) -> Iterator[Finding]:
     name = commit_name(version.version)
-    in_log = None
-    if published and subject.listing.commit(version.version) is not None:
-        in_log = subject.log.read(version.version)
-        if sha256(in_log).hexdigest() == version.content_sha256 and _rows_say(version, in_log, subject):
-            return
-    elif _ratified(version):
+    if not published or subject.listing.commit(version.version) is None:
+        if not _ratified(version):
+            yield other_bytes("catalog", version.version, version.content_sha256, None)
         return
-    theirs: Sequence[Action] | None = None
-    if in_log is not None:
-        try:
-            theirs = parse_commit(in_log, file=name, table_root=subject.place.uri)
-        except CorruptLog as error:
-            yield Finding("unreadable_commit", "error", error.message, version=version.version, path=name)
-            return
-    found = list(_differences(version, theirs)) if theirs is not None else []
+    in_log = subject.log.read(version.version)
+    try:
+        theirs = parse_commit(in_log, file=name, table_root=subject.place.uri)
+    except CorruptLog as error:
+        yield Finding("unreadable_commit", "error", error.message, version=version.version, path=name)
+        return
+    found = list(differences(version.version, version.actions, theirs))
     yield from found
-    if not found:
-        which = "the log's file" if in_log is not None else "the catalog's rows"
-        yield Finding(
-            "commit_bytes", "error", f"the bytes of {which} are not those that were committed",
-            version=version.version, path=name, catalog=version.content_sha256,
-            log=sha256(in_log).hexdigest() if in_log is not None else None,
-        )  # fmt: skip
+    digest = sha256(in_log).hexdigest()
+    if not found and digest != version.content_sha256:
+        yield other_bytes("log", version.version, version.content_sha256, digest)
+    elif not found and not _ratified(version):
+        yield other_bytes("catalog", version.version, version.content_sha256, digest)
 
 
 def _ratified(version: RecordedVersion) -> bool:
@@ -106,77 +102,63 @@ def _ratified(version: RecordedVersion) -> bool:
     return sha256(serialize_commit(version.actions)).hexdigest() == version.content_sha256
 
 
-def _rows_say(version: RecordedVersion, in_log: bytes, subject: Subject) -> bool:
-    if version.txn_id is not None:
-        return _ratified(version)
-    theirs = parse_commit(in_log, file=commit_name(version.version), table_root=subject.place.uri)
-    return not list(_differences(version, theirs))
-
-
-def _differences(version: RecordedVersion, theirs: Sequence[Action]) -> Iterator[Finding]:
-    mine = _by_name(version.actions)
-    other = _by_name(theirs)
-    for key in mine.keys() - other.keys():
-        yield _only("missing_in_log", version, mine[key])
-    for key in other.keys() - mine.keys():
-        yield _only("missing_in_catalog", version, other[key])
-    for key in mine.keys() & other.keys():
-        for field in fields(mine[key]):
-            ours, log = getattr(mine[key], field.name), getattr(other[key], field.name)
-            if field.name not in _OWN and ours != log:
-                yield Finding(
-                    "differs", "error", f"{_word(mine[key])} has another {field.name}", version=version.version,
-                    path=getattr(mine[key], "path", None), column=field.name, catalog=ours, log=log,
-                )  # fmt: skip
-
-
-def _only(check: str, version: RecordedVersion, action: Action) -> Finding:
-    where = "catalog" if check == "missing_in_log" else "log"
+def other_bytes(whose: str, version: int, recorded: str | None, in_log: str | None) -> Finding:
+    """A commit that says the same in other bytes: the log's file, or what the catalog's rows would be written as."""
+    which = "the log's file" if whose == "log" else "the catalog's rows"
     return Finding(
-        check, "error", f"only the {where} has this {_word(action)}", version=version.version,
-        path=getattr(action, "path", None),
+        "commit_bytes", "error", f"the bytes of {which} are not those that were committed", version=version,
+        path=commit_name(version), column="content_sha256", catalog=recorded, log=in_log,
     )  # fmt: skip
 
 
-def _word(action: Action) -> str:
-    return "commitInfo" if isinstance(action, CommitInfo) else NAMES.get(type(action), "action")
-
-
-def _by_name(actions: Sequence[Action]) -> Mapping[Any, Action]:
-    """The actions by what they are about, so that two lists of them can be laid side by side."""
-    found: dict[Any, Action] = {}
-    for action in actions:
-        if isinstance(action, AddFile | RemoveFile):
-            key: Any = (type(action), action.file_key)
-        elif isinstance(action, Txn | DomainMetadata):
-            key = (type(action), action.app_key)
-        elif isinstance(action, OtherAction):
-            key = (action.name, action.body)
-        else:
-            key = (type(action), getattr(action, "path", None))
-        found[key] = action
-    return found
-
-
 def checkpoints_equal(subject: Subject) -> Iterator[Finding]:
-    """Every checkpoint of the log can be read and has exactly the live files of its version."""
-    for checkpoint in subject.listing.checkpoints:
-        if not subject.floor <= checkpoint.version <= subject.head:
-            continue
+    """Every checkpoint of the log can be read, has exactly the live files of its version, and describes the table."""
+    for checkpoint in subject.checkpoints():
         name, version = checkpoint.files[0].name, checkpoint.version
+        theirs: dict[bytes, AddFile] = {}
+        others: list[Action] = []
         try:
-            theirs = {
-                action.file_key: action.path
-                for action in read_checkpoint(subject.log, checkpoint)
-                if type(action) is AddFile
-            }
+            for action in read_checkpoint(subject.log, checkpoint):
+                if type(action) is AddFile:
+                    theirs[action.file_key] = action
+                elif type(action) is not RemoveFile:
+                    others.append(action)
         except MainstemError as error:
             yield Finding("checkpoint_unreadable", "error", error.message, version=version, path=name)
             continue
         with subject.store.reading() as queries:
             rows = queries.rows("adds_at", table_id=subject.table_id, version=version)
-        ours = {bytes(row["file_key"]): row["path"] for row in rows}
+        ours = {bytes(row["file_key"]): row for row in rows}
         for key in ours.keys() - theirs.keys():
-            yield Finding("checkpoint_lacks_file", "error", f"{name} lacks it", version=version, path=ours[key])
+            yield checkpoint_lacks(name, version, ours[key]["path"])
         for key in theirs.keys() - ours.keys():
-            yield Finding("checkpoint_has_more", "error", f"{name} has it as live", version=version, path=theirs[key])
+            yield checkpoint_has_more(name, version, theirs[key].path)
+        for key in ours.keys() & theirs.keys():
+            for column in CHECKPOINT_COLUMNS:
+                left, right = ours[key][column], getattr(theirs[key], column)
+                if left != right:
+                    yield checkpoint_differs(name, version, ours[key]["path"], column, left, right)
+        yield from checkpoint_describes(subject, name, version, others)
+
+
+def checkpoint_lacks(name: str, version: int, path: str) -> Finding:
+    return Finding("checkpoint_lacks_file", "error", f"{name} lacks it", version=version, path=path)
+
+
+def checkpoint_has_more(name: str, version: int, path: str) -> Finding:
+    return Finding("checkpoint_has_more", "error", f"{name} has it as live", version=version, path=path)
+
+
+def checkpoint_differs(name: str, version: int, path: str, column: str, ours: Any, theirs: Any) -> Finding:
+    return Finding(
+        "checkpoint_differs", "error", f"{name} has another {column}", version=version, path=path, column=column,
+        catalog=ours, log=theirs,
+    )  # fmt: skip
+
+
+def checkpoint_describes(subject: Subject, name: str, version: int, actions: Sequence[Action]) -> Iterator[Finding]:
+    """Whether what a checkpoint says of the table, beside its files, is what the catalog says at its version."""
+    theirs = of_actions(actions)
+    assert theirs is not None, "who reads a checkpoint has seen that it has both"
+    for column, left, right in described_differences(of_snapshot(subject.at(version)), theirs):
+        yield checkpoint_differs(name, version, name, column, left, right)

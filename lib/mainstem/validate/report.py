@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -29,8 +29,50 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """One expectation of a suite, and what came of it."""
+
+    expectation: str
+    column: str | None
+    severity: Severity
+    success: bool
+    unexpected: int | None = None
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f" of {self.column}" if self.column else ""
+        count = f": {self.unexpected} unexpected" if self.unexpected is not None else ""
+        shown = f", such as {', '.join(self.examples)}" if self.examples else ""
+        return f"{self.expectation}{where}{count}{shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """A suite of expectations, run `on` the table's data or on a frame of the validation."""
+
+    suite: str
+    on: str
+    started_at: datetime
+    finished_at: datetime
+    expectations: Sequence[Expected]
+
+    @property
+    def failed(self) -> list[Expected]:
+        """The expectations that do not hold, whatever their severity."""
+        return [each for each in self.expectations if not each.success]
+
+    @property
+    def success(self) -> bool:
+        """Whether everything of severity error holds."""
+        return not any(each.severity == "error" for each in self.failed)
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """All that one validation has looked at. `success` is whether nothing of severity error was found."""
+    """All that one validation has looked at, and how long each check took.
+
+    `success` is whether nothing of severity error was found.
+    """
 
     table: str
     version: int
@@ -38,6 +80,10 @@ class Report:
     finished_at: datetime
     checks: Sequence[str]
     findings: Sequence[Finding] = field(default=())
+    engine: Literal["driver", "spark"] = "driver"
+    suites: Sequence[SuiteRun] = field(default=())
+    docs: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def success(self) -> bool:
@@ -55,8 +101,12 @@ class Report:
             "version": self.version,
             "started_at": self.started_at,
             "finished_at": self.finished_at,
+            "engine": self.engine,
             "checks": list(self.checks),
             "findings": list(self.findings),
+            "suites": [{"success": each.success, **suite_as_dict(each)} for each in self.suites],
+            "docs": self.docs,
+            "seconds": {name: round(taken, 3) for name, taken in self.seconds.items()},
         }
 
     def require(self) -> None:
@@ -70,3 +120,14 @@ class Report:
                 table=self.table,
                 findings=len(errors),
             )
+
+
+def suite_as_dict(run: SuiteRun) -> dict[str, Any]:
+    """A run of a suite as data."""
+    return {
+        "suite": run.suite,
+        "on": run.on,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "expectations": list(run.expectations),
+    }

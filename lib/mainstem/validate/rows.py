@@ -49,17 +49,38 @@ def head_is_newest(subject: Subject) -> Iterator[Finding]:
 
 
 def spans_equal_replay(subject: Subject) -> Iterator[Finding]:
-    """The files that are live by their spans are those that are live by the log's rows, at the head and before."""
-    middle = (subject.floor + subject.head) // 2
-    for version in sorted({subject.floor, middle, subject.head}):
-        with subject.store.reading() as queries:
-            rows = queries.rows("spans_differ", table_id=subject.table_id, version=version)
-        for row in rows:
-            live = "spans" if row["by_spans"] else "the log's rows"
-            yield Finding(
-                "spans_equal_replay", "error", f"at version {version} it is live by {live} alone",
-                version=row["version"], path=row["path"], column="removed_version", catalog=row["removed_version"],
-            )  # fmt: skip
+    """Every span ends where the log's rows end it: what is live by spans is live by replay, at every version."""
+    bounds = {"table_id": subject.table_id, "version": subject.head}
+    with subject.store.reading() as queries:
+        rows = queries.rows("spans_differ", **bounds)
+    for row in rows:
+        yield wrong_span(row["version"], row["path"], row["removed_version"], row["ends_at"])
+    yield from registered_equal_replay(subject)
+
+
+def registered_equal_replay(subject: Subject) -> Iterator[Finding]:
+    """The same for application transactions and domains."""
+    for row in subject.store.rows("registered_differ", table_id=subject.table_id, version=subject.head):
+        yield Finding(
+            "spans_equal_replay", "error",
+            f"the {row['kind']} {row['name']!r} holds {_until(row['superseded_version'])} by its span, and "
+            f"{_until(row['ends_at'])} by the log's rows",
+            version=row["version"], path=row["name"], column="superseded_version", catalog=row["superseded_version"],
+            log=row["ends_at"],
+        )  # fmt: skip
+
+
+def wrong_span(version: int, path: str, removed: int | None, ends_at: int | None) -> Finding:
+    """A file whose span says something else than the actions on it."""
+    return Finding(
+        "spans_equal_replay", "error",
+        f"it is live {_until(removed)} by its span, and {_until(ends_at)} by the log's rows",
+        version=version, path=path, column="removed_version", catalog=removed, log=ends_at,
+    )  # fmt: skip
+
+
+def _until(version: int | None) -> str:
+    return "until now" if version is None else f"up to version {version}"
 
 
 def published_in_time(subject: Subject) -> Iterator[Finding]:

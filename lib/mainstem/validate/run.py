@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-import orjson
-
 from mainstem import observe
-from mainstem.errors import MainstemError, ValidationFailed
+from mainstem.console import to_json
+from mainstem.errors import MainstemError, UsageError, ValidationFailed
 from mainstem.snapshot import open_snapshot
 from mainstem.store import Store
+from mainstem.validate import distributed
 from mainstem.validate.commits import checkpoints_equal, commits_equal, log_ends_with_the_catalog
-from mainstem.validate.data import data_files_present, statistics_sane
+from mainstem.validate.data import data_files_present, orphans_counted, statistics_sane
 from mainstem.validate.report import Finding, Report
 from mainstem.validate.rows import head_is_newest, published_in_time, spans_equal_replay, versions_contiguous
-from mainstem.validate.subject import Subject
+from mainstem.validate.subject import Check, Subject
+from mainstem.validate.suiteruns import run_all
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-Check = Callable[[Subject], Iterator[Finding]]
+Form = Literal["auto", "driver", "spark"]
 
 CHECKS: tuple[Check, ...] = (
     versions_contiguous,
@@ -34,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     checkpoints_equal,
     data_files_present,
     statistics_sane,
+    orphans_counted,
 )
 # What must be so before the catalog may lead. The data is the same whoever leads, so it is not looked at.
 AGREEMENT: tuple[Check, ...] = (
@@ -49,23 +53,60 @@ _MOST_TOLD = 3
 
 
 def validate(
-    store: Store, name: str, *, session: Callable[[], SparkSession], further: tuple[Check, ...] = ()
+    store: Store,
+    name: str,
+    *,
+    session: Callable[[], SparkSession],
+    engine: Form = "auto",
+    snapshots: Literal["sample", "all"] = "sample",
+    rows: Callable[[], DataFrame] | None = None,
+    suites: Sequence[Any] = (),
+    docs: Path | None = None,
 ) -> Report:
     """Compare the catalog with the table's log and files. Changes nothing; the result is kept in `dl_validation_runs`.
 
-    A check that cannot be made is a finding, and does not stop the next one.
+    `driver` looks at everything in this process, `spark` in DataFrames; `auto` takes Spark beyond the setting
+    `validate_files`, if there is a session. With Spark, Delta's own reconstruction of the log is compared too, at a few
+    versions or at all, and suites of expectations run: ours on what was compared, and on the table's `rows` those that
+    its properties name, `conf/expectations/` has under its name, or `suites` gives. A check that cannot be made is a
+    finding, and does not stop the next one.
     """
     started = datetime.now(UTC)
+    if engine not in ("auto", "driver", "spark"):
+        raise UsageError(f"{engine!r} is no engine for validate().", hint="Give auto, driver or spark.")
     with observe.span("validate", table=name):
-        subject = _subject(store, name, session)
-        checks = CHECKS + further
-        findings = [finding for check in checks for finding in _made(check, subject)]
+        subject = _subject(store, name, session, every_version=snapshots == "all")
+        form = _form(subject, engine, needs_spark=docs is not None)
+        checks = distributed.CHECKS if form == "spark" else CHECKS
+        try:
+            findings: list[Finding] = []
+            seconds: dict[str, float] = {}
+            for check in checks:
+                began = time.monotonic()
+                findings += _made(check, subject)
+                seconds[check.__name__] = time.monotonic() - began
+            began = time.monotonic()
+            ran = run_all(subject, form=form, rows=rows, suites=suites, docs=docs)
+            seconds["suites"] = time.monotonic() - began
+        finally:
+            subject.release()
     report = Report(
-        name, subject.snapshot.version, started, datetime.now(UTC), [check.__name__ for check in checks], findings
-    )
+        name, subject.snapshot.version, started, datetime.now(UTC), [check.__name__ for check in checks],
+        [*findings, *ran.findings], engine=form, suites=ran.suites, docs=ran.docs,
+        seconds=seconds,
+    )  # fmt: skip
     _keep(store, subject, report)
-    observe.event("validate.done", table=name, success=report.success, findings=len(findings))
+    observe.event("validate.done", table=name, success=report.success, findings=len(report.findings), engine=form)
     return report
+
+
+def _form(subject: Subject, engine: Form, *, needs_spark: bool) -> Literal["driver", "spark"]:
+    if engine == "spark" or (engine == "auto" and needs_spark):
+        subject.spark  # noqa: B018  without a session it raises, with the next step
+        return "spark"
+    if engine == "driver" or not subject.has_session:
+        return "driver"
+    return "spark" if subject.snapshot.has_more_files_than(subject.store.engine.settings.validate_files) else "driver"
 
 
 def require_agreement(store: Store, name: str) -> None:
@@ -92,11 +133,11 @@ def _no_session() -> SparkSession:
     raise AssertionError("no check of agreement needs Spark")
 
 
-def _subject(store: Store, name: str, session: Callable[[], SparkSession]) -> Subject:
+def _subject(store: Store, name: str, session: Callable[[], SparkSession], *, every_version: bool = False) -> Subject:
     table = store.table(name)
     bounds = {"table_id": table["table_id"], "first": table["min_readable_version"], "last": 2**62}
     snapshot = open_snapshot(store, name, table["table_id"], session=session)
-    return Subject(store, table, snapshot, store.rows("versions_between", **bounds))
+    return Subject(store, table, snapshot, store.rows("versions_known", **bounds), every_version)
 
 
 def _made(check: Check, subject: Subject) -> Iterator[Finding]:
@@ -108,11 +149,14 @@ def _made(check: Check, subject: Subject) -> Iterator[Finding]:
 
 
 def _keep(store: Store, subject: Subject, report: Report) -> None:
-    told = [{"check": found.check, "severity": found.severity, "message": found.message, "version": found.version,
-             "path": found.path} for found in report.findings[:_MOST_STORED]]  # fmt: skip
+    """The run itself, and each suite as a run of its own."""
+    at = {"table_id": subject.table_id, "version": report.version, "group_id": None}
+    runs: list[tuple[str, datetime, datetime, bool, Sequence[Any]]]
+    runs = [("catalog against log", report.started_at, report.finished_at, report.success, report.findings)]
+    runs += [(each.suite, each.started_at, each.finished_at, each.success, each.failed) for each in report.suites]
     with store.writing() as queries:
-        queries.change(
-            "validation_run_insert", run_id=str(uuid4()), table_id=subject.table_id, version=report.version,
-            group_id=None, suite="catalog against log", started_at=report.started_at, finished_at=report.finished_at,
-            success=report.success, findings=orjson.dumps(told).decode(),
-        )  # fmt: skip
+        for suite, started_at, finished_at, success, told in runs:
+            queries.change(
+                "validation_run_insert", run_id=str(uuid4()), **at, suite=suite, started_at=started_at,
+                finished_at=finished_at, success=success, findings=to_json(list(told[:_MOST_STORED])),
+            )  # fmt: skip
