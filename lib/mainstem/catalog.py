@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mainstem import deltacheck, importer, migrations, session
+from mainstem.committing import Committed
 from mainstem.creation import first_actions
 from mainstem.driverload import Progress
 from mainstem.engines import Engine, open_engine
@@ -19,8 +20,8 @@ from mainstem.retry import run_again
 from mainstem.settings import Settings, load_settings
 from mainstem.store import Store
 from mainstem.table import Table, TableInfo
+from mainstem.tablestate import new_table
 from mainstem.tags import Tag, delete_tag, find_tag, list_tags, set_tag
-from mainstem.transaction import Committed, new_table
 from mainstem.uri import CatalogUri, parse_uri
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mainstem.authority import cutover, rollback
+from mainstem.committing import Committed
 from mainstem.deltalog.jsontext import decoded
 from mainstem.errors import TableNotFound, UsageError
 from mainstem.follower import Followed, Progress, follow
@@ -18,7 +19,6 @@ from mainstem.operations import DataTable, DataTransaction, Merge, Reader
 from mainstem.publish import Published, publish
 from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.store import Row, Store, as_utc
-from mainstem.transaction import Committed
 from mainstem.validate import Report, validate
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from tables import add
 
 import mainstem.checkpoint.upkeep as upkeep
-import mainstem.transaction as transaction
+import mainstem.committing as committing
 from mainstem import open_catalog
 from mainstem.deltalog.writing import LogWriter
 from mainstem.publish import Publisher
@@ -44,17 +44,17 @@ def die(*_: object, **__: object) -> NoReturn:
 
 
 def _before_commit(tables: int) -> None:
-    ratify = transaction.ratify
+    ratify = committing.ratify
 
     def and_die(*args: Any) -> NoReturn:
         ratify(*args)
         die()
 
-    transaction.ratify = and_die
+    committing.ratify = and_die
 
 
 def _after_commit(tables: int) -> None:
-    transaction._published = die
+    committing._published = die
 
 
 def _at_file(die_at: Callable[[LogWriter, str, bytes], None]) -> Callable[[int], None]:
