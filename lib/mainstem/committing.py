@@ -14,7 +14,7 @@ from mainstem.errors import CommitUnknown, MainstemError
 from mainstem.proposal import Proposal
 from mainstem.publish import Publisher, Waiting, publish
 from mainstem.ratified import Alongside, Ratified, Terms, nothing_else
-from mainstem.ratify import ratify
+from mainstem.ratify import opening, ratify
 from mainstem.snapshot import keep_image
 from mainstem.store import Store
 
@@ -84,9 +84,10 @@ def commit(
 
 def _ratified(store: Store, proposals: Sequence[Proposal], terms: Terms) -> tuple[list[Ratified], int]:
     most = max(1, store.engine.settings.reconnect_attempts)
+    first = opening(proposals, terms.token, kinds=store.engine.capabilities.pipelines)
     for attempt in range(1, most + 1):
         try:
-            with store.writing() as queries:
+            with store.writing(first) as queries:
                 return ratify(queries, proposals, terms), attempt
         except CommitUnknown:
             # Ratifying again asks for the token first, behind the lock that the lost transaction held: if it took

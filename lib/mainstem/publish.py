@@ -22,7 +22,7 @@ from mainstem.deltalog.names import commit_name
 from mainstem.deltalog.writing import LogWriter
 from mainstem.errors import CorruptCatalog, ForeignCommit, MainstemError
 from mainstem.recorded import recorded
-from mainstem.store import Row, Store, as_utc
+from mainstem.store import Row, Store, as_utc, statement
 
 # So many versions are read and written between two looks at the catalog.
 _BATCH = 100
@@ -137,8 +137,7 @@ class Publisher:
         """Write these versions, which follow what is published. `begun` says that they are marked as in flight."""
         first, last = waiting[0].version, waiting[-1].version
         if not begun:
-            with self._store.writing() as queries:
-                queries.change("mirror_begin", table_id=self._table_id, first=first, last=last)
+            self._store.note([statement("mirror_begin", table_id=self._table_id, first=first, last=last)])
         done = 0
         try:
             for each in waiting:
@@ -188,10 +187,13 @@ class Publisher:
 
     def _complete(self, written: Sequence[Waiting]) -> None:
         first, last = written[0].version, written[-1].version
-        with self._store.writing() as queries:
-            queries.change("mirror_complete", table_id=self._table_id, first=first, last=last)
-            queries.change("head_published", table_id=self._table_id, version=last)
-            now = queries.now()
+        # If a crash of the database loses this, the next publisher finds the files there and notes it again.
+        now = self._store.note(
+            [
+                statement("mirror_complete", table_id=self._table_id, first=first, last=last),
+                statement("head_published", table_id=self._table_id, version=last),
+            ]
+        )
         for each in written:
             observe.record("mirror_latency_ms", _seconds(each.committed_at, now) * 1000, table=self._name)
         self._record_lag(written[0], now)

@@ -8,26 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mainstem.engines.base import Asked
 from mainstem.errors import ConflictError, CorruptCatalog, EngineBusy, ForeignCommit, TableNotFound, UsageError
 from mainstem.proposal import NO_VERSION, Proposal
 from mainstem.ratified import Entry, Ratified, Terms
-from mainstem.store import Queries, Row, as_utc
+from mainstem.store import Queries, Row, as_utc, asked, asked_among
 from mainstem.versions import to_millis
 from mainstem.versionwriter import Writer
 
+# Behind every version that a head can have.
+_NO_END = 2**62
+
+
+def opening(proposals: Sequence[Proposal], token: str, *, kinds: bool) -> list[tuple[str, Asked]]:
+    """The queries that the transaction of `ratify` begins with: the heads are locked, and then looked at.
+
+    With `kinds`, also of which kinds there are actions since each proposal, which is wanted if a head has moved: it is
+    for engines where one query more costs no round trip while others wait for the lock.
+    """
+    known = _known(proposals)
+    if not known:
+        return []
+    ids = [each.table.table_id for each in known]
+    found = [asked_among("heads_lock", "ids", ids), asked_among("heads_now", "ids", ids, txn_id=token)]
+    for table in (each.table for each in known if kinds):
+        found.append(asked("kinds_between", table_id=table.table_id, first=table.read_version + 1, last=_NO_END))
+    return found
+
 
 def ratify(queries: Queries, proposals: Sequence[Proposal], terms: Terms) -> list[Ratified]:
-    """Turn the proposals into versions, inside of the caller's transaction. Raises, and then nothing may be kept.
+    """Turn the proposals into versions, inside of a transaction that began with `opening`. Raises: keep nothing then.
 
     A token that was ratified before, or an application transaction that is not newer than the table's, is not done a
     second time: the first result is returned.
     """
-    known = sorted(each.table.table_id for each in proposals if each.table.read_version != NO_VERSION)
-    heads: dict[str, Row] = {}
-    if known:
-        queries.rows_among("heads_lock", "ids", known)
-        found = queries.rows_among("heads_now", "ids", known, txn_id=terms.token)
-        heads = {row["table_id"]: row for row in found}
+    _, found, *kinds = queries.first or ((), ())
+    heads = {row["table_id"]: row for row in found}
+    since = {each.table.table_id: row for each, (row,) in zip(_known(proposals), kinds, strict=False)}
     for each in proposals:
         if each.table.read_version != NO_VERSION:
             _require_open(each, heads.get(each.table.table_id), terms)
@@ -35,8 +52,17 @@ def ratify(queries: Queries, proposals: Sequence[Proposal], terms: Terms) -> lis
         return repeated
     clock = next(iter(heads.values()))["clock"] if heads else queries.scalar("clock_now")
     now_ms = to_millis(clock)
-    written = [Writer(queries, each, heads.get(each.table.table_id), terms, now_ms).write() for each in proposals]
+    written = []
+    for each in proposals:
+        head, kinds_since = (of.get(each.table.table_id) for of in (heads, since))
+        written.append(Writer(queries, each, head, terms, now_ms, kinds_since=kinds_since).write())
     return list(terms.alongside(queries, written))
+
+
+def _known(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Those to tables that are there already, in the order in which everybody locks their heads."""
+    known = [each for each in proposals if each.table.read_version != NO_VERSION]
+    return sorted(known, key=lambda each: each.table.table_id)
 
 
 def _require_open(proposal: Proposal, head: Row | None, terms: Terms) -> None:

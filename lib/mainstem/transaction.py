@@ -222,6 +222,7 @@ def _usable(info: Mapping[str, Any]) -> Mapping[str, Any]:
     return info
 
 
+@lru_cache(maxsize=1)
 def _user() -> str:
     try:
         return getpass.getuser()

@@ -26,7 +26,7 @@ from mainstem.identity import app_key
 from mainstem.model import Action, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from mainstem.proposal import NO_VERSION, Commit, Proposal
 from mainstem.ratified import Entry, Ratified, Terms
-from mainstem.recorded import CONTROL, RecordedVersion, recorded, there_are
+from mainstem.recorded import CONTROL, RecordedVersion, among, recorded, there_are
 from mainstem.rows import ADDS, REMOVES
 from mainstem.store import Queries, Row, statement
 from mainstem.versions import Version, append_version, from_millis, key_chunks, to_millis
@@ -38,8 +38,18 @@ _SHOWN = 3
 class Writer:
     """Writes the commits of one proposal under the lock of its head, whose row `heads_now` has given."""
 
-    def __init__(self, queries: Queries, proposal: Proposal, head: Row | None, terms: Terms, now_ms: int) -> None:
+    def __init__(
+        self,
+        queries: Queries,
+        proposal: Proposal,
+        head: Row | None,
+        terms: Terms,
+        now_ms: int,
+        *,
+        kinds_since: Row | None = None,  # of which kinds of actions there are any since the proposal, if that is known
+    ) -> None:
         self.queries, self.proposal, self.terms, self.now_ms = queries, proposal, terms, now_ms
+        self.kinds_since = kinds_since
         self.table = proposal.table
         self.head = NO_VERSION if head is None else int(head["current_version"])
         self.published = NO_VERSION if head is None else int(head["published_version"])
@@ -81,7 +91,10 @@ class Writer:
         shapes += [ADDS] if tracked or any(each.heeds_adds for each in proposed) else []
         shapes += [REMOVES] if any(each.heeds_removes for each in proposed) else []
         bounds = {"first": table.read_version + 1, "last": self.head}
-        relevant = there_are(self.queries, table.table_id, **bounds, shapes=shapes)
+        if self.kinds_since is not None:
+            relevant = among(self.kinds_since, shapes)
+        else:
+            relevant = there_are(self.queries, table.table_id, **bounds, shapes=shapes)
         if not relevant:
             return  # every rule is about an action: without one that matters nothing can stand in the way
         since = recorded(self.queries, table.table_id, **bounds, shapes=relevant)

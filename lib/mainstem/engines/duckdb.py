@@ -99,7 +99,7 @@ _files_lock = threading.Lock()
 class DuckdbEngine(Engine):
     name = "duckdb"
     title = "DuckDB"
-    capabilities = Capabilities(many_processes=False, row_locks=False, schemas=False, file=True)
+    capabilities = Capabilities(many_processes=False, row_locks=False, pipelines=False, schemas=False, file=True)
     file_sql = DuckdbFileSql()
     fragments: ClassVar = {
         "bytes": "BLOB",

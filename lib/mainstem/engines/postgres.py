@@ -17,7 +17,7 @@ from psycopg.types.string import TextLoader
 
 from mainstem import sqltext
 from mainstem.columns import Column, arrow_schema
-from mainstem.engines.base import Capabilities, Change, Connection, Engine, Jdbc, Outcome, Rows
+from mainstem.engines.base import Asked, Capabilities, Change, Connection, Engine, Found, Jdbc, Outcome, Rows
 from mainstem.engines.pool import Pool
 from mainstem.engines.postgres_filesql import PostgresFileSql
 from mainstem.settings import Settings
@@ -33,14 +33,14 @@ _GONE = {"57P01", "57P02", "57P05"}  # shut down, crashed, idle too long
 _MIGRATION_LOCK = 0x6D61696E  # "main": any constant will do, as long as every process takes the same
 
 # Up to so many rows are values of a statement; COPY has a round trip more, and half the work from about here on.
-_FEW = 4
+_FEW_IN = 4
 # Rows are decoded in batches that stay in the processor's cache: 100,824 files of 650 bytes took 195 ms by the driver's
 # own 16 MB, and take 150 by this.
 _BATCH_BYTES = str(4 * 1024 * 1024)
 
 
-# A row by psycopg takes 5 microseconds, another connection for ADBC 6 milliseconds.
-_FEW = 1000
+# Up to so many rows are fetched one by one: that takes 5 microseconds each, another connection for ADBC 6 milliseconds.
+_FEW_OUT = 1000
 
 
 class _Kept:
@@ -86,7 +86,7 @@ def _own(place: int, name: str) -> str:
 class PostgresEngine(Engine):
     name = "postgres"
     title = "Postgres"
-    capabilities = Capabilities(many_processes=True, row_locks=True, schemas=True, file=False)
+    capabilities = Capabilities(many_processes=True, row_locks=True, pipelines=True, schemas=True, file=False)
     file_sql = PostgresFileSql()
     fragments: ClassVar = {
         "bytes": "bytea",
@@ -195,6 +195,20 @@ class PostgresEngine(Engine):
             source.set_types(["integer", "bytea"])
             return list(source.rows())
 
+    def begin(self, connection: Connection, first: Sequence[Asked]) -> list[Found]:
+        if not first:
+            return super().begin(connection, first)
+        with connection.pipeline():
+            connection.execute(self.begin_write)
+            asked = [each() for each in first]
+            cursors = [self.execute(connection, each.sql, each.values) for each in asked]
+        return [self.fetched(cursor) for cursor in cursors]
+
+    def fetched(self, cursor: Any) -> Found:
+        result = cursor.pgresult  # psycopg's own description makes an object a column, each time
+        columns = [result.fname(place).decode() for place in range(result.nfields)]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
     def together(self, connection: Connection, changes: Sequence[Change]) -> list[int]:
         return list(self._at_once(connection, changes)[:-1])
 
@@ -206,7 +220,9 @@ class PostgresEngine(Engine):
 
     def _at_once(self, connection: Connection, changes: Sequence[Change], *, durable: bool = True) -> list[Any]:
         """The counts of all changes, and the clock: everything but COPY in one statement, so in one round trip."""
-        many = {place: each for place, each in enumerate(changes) if isinstance(each, Rows) and len(each.rows) > _FEW}
+        many = {
+            place: each for place, each in enumerate(changes) if isinstance(each, Rows) and len(each.rows) > _FEW_IN
+        }
         statements = {
             place: each.statement() if isinstance(each, Rows) else each
             for place, each in enumerate(changes)
@@ -263,9 +279,9 @@ class PostgresEngine(Engine):
         """Up to so many rows by the connection that is there: another one for ADBC takes longer. None if more came."""
         import pyarrow as pa
 
-        limited = f"SELECT * FROM ({statement}) AS rows_of_query LIMIT {_FEW + 1}"  # noqa: S608  our own SQL, values are bound
+        limited = f"SELECT * FROM ({statement}) AS rows_of_query LIMIT {_FEW_OUT + 1}"  # noqa: S608  our own SQL, values are bound
         rows = self.execute(connection, limited, values).fetchall()
-        if len(rows) > _FEW:
+        if len(rows) > _FEW_OUT:
             return None
         found = zip(*rows, strict=True) if rows else ([] for _ in columns)
         arrays = [pa.array(each, field.type) for each, field in zip(found, arrow_schema(columns), strict=True)]

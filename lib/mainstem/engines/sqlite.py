@@ -28,7 +28,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 class SqliteEngine(Engine):
     name = "sqlite"
     title = "SQLite"
-    capabilities = Capabilities(many_processes=True, row_locks=False, schemas=False, file=True)
+    capabilities = Capabilities(many_processes=True, row_locks=False, pipelines=False, schemas=False, file=True)
     file_sql = SqliteFileSql()
     fragments: ClassVar = {
         "bytes": "BLOB",
