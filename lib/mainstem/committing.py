@@ -12,7 +12,7 @@ from mainstem import observe
 from mainstem.checkpoint import keep_up
 from mainstem.errors import CommitUnknown, MainstemError
 from mainstem.proposal import Proposal
-from mainstem.publish import Publisher, Waiting, publish
+from mainstem.publish import Publisher, Waiting, write_waiting
 from mainstem.ratified import Alongside, Ratified, Terms, nothing_else
 from mainstem.ratify import opening, ratify
 from mainstem.snapshot import keep_image
@@ -70,12 +70,10 @@ def commit(
     for each in done:
         if not each.repeated:
             observe.count("versions_committed_total", len(each.entries), table=each.name)
-    committed = {each.name: _published(store, each, terms, attempts) for each in done}
-    for each, proposal in zip(done, proposals, strict=True):
-        first, last = each.entries[0].version, each.entries[-1].version
-        # Where a log leads after its table was handed over, it is kept up by others.
-        if committed[each.name].published and each.published_version < first and not each.repeated:
-            keep_up(store, each.name, first=first, last=last, properties=proposal.properties)
+    committed = {
+        each.name: _published(store, each, proposal, terms, attempts)
+        for each, proposal in zip(done, proposals, strict=True)
+    }
     for each in done:
         if any(entry.version % _IMAGE_EVERY == 0 for entry in each.entries):
             keep_image(store, each.name, each.table_id)
@@ -98,13 +96,13 @@ def _ratified(store: Store, proposals: Sequence[Proposal], terms: Terms) -> tupl
     raise AssertionError("unreachable")
 
 
-def _published(store: Store, done: Ratified, terms: Terms, attempts: int) -> Committed:
+def _published(store: Store, done: Ratified, proposal: Proposal, terms: Terms, attempts: int) -> Committed:
     last = done.entries[-1]
     error: str | None = None
     reached = done.published_version >= last.version
     if terms.publishing and not reached:
         try:
-            _publish(store, done)
+            _publish(store, done, proposal)
             reached = True
         except MainstemError as failure:
             # The commit is durable; that the log does not have it yet is no reason to report it as failed.
@@ -114,11 +112,16 @@ def _published(store: Store, done: Ratified, terms: Terms, attempts: int) -> Com
     )
 
 
-def _publish(store: Store, done: Ratified) -> None:
-    first = done.entries[0]
-    if done.repeated or done.published_version != first.version - 1:
-        publish(store, done.name)
+def _publish(store: Store, done: Ratified, proposal: Proposal) -> None:
+    first, last = done.entries[0].version, done.entries[-1].version
+    if not done.repeated and done.published_version == first - 1:
+        row = {"name": done.name, "table_id": done.table_id, "location": done.location}
+        waiting = [Waiting(each.version, each.committed_at, partial(bytes, each.data)) for each in done.entries]
+        Publisher(store, row).publish(waiting, begun=True)
+        keep_up(store, done.name, first=first, last=last, properties=proposal.properties)
         return
-    row = {"name": done.name, "table_id": done.table_id, "location": done.location}
-    waiting = [Waiting(each.version, each.committed_at, partial(bytes, each.data)) for each in done.entries]
-    Publisher(store, row).publish(waiting, begun=True)
+    # Others are at it. One of those who wait writes for all of them; the next finds its own written, mostly.
+    with store.engine.turn(f"publish {done.table_id}"):
+        brought = write_waiting(store, done.name, until=last)
+    if brought.version > brought.from_version:
+        keep_up(store, done.name, first=brought.from_version + 1, last=brought.version)

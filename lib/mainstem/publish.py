@@ -71,21 +71,40 @@ def publish(store: Store, name: str, *, progress: Callable[[int, int], None] = l
     A store that does not take a file is asked again with growing waits, up to the setting `publish_attempts`; then the
     failure stands in `dl_mirror_status` and is raised.
     """
-    table = store.table(name)
     with observe.span("publish", table=name):
-        publisher = Publisher(store, table)
-        start = published = int(table["published_version"])
-        while published < (head := int(table["current_version"])):
-            last = min(head, published + _BATCH)
-            publisher.publish(_waiting(store, table, published + 1, last))
-            published = last
-            progress(published - start, head - start)
-            if published == head:
-                table = store.table(name)  # more may have come meanwhile
-        if published > start:
-            keep_up(store, name, first=start + 1, last=published)
-        observe.event("publish.done", table=name, from_version=start, version=published)
-        return Published(name, start, published, publisher.written)
+        done = write_waiting(store, name, progress=progress)
+        if done.version > done.from_version:
+            keep_up(store, name, first=done.from_version + 1, last=done.version)
+        observe.event("publish.done", table=name, from_version=done.from_version, version=done.version)
+        return done
+
+
+def write_waiting(
+    store: Store,
+    name: str,
+    *,
+    until: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Published:
+    """The commit files alone, without the checkpoint that may be due: up to the head, as long as more comes.
+
+    With `until`, what comes meanwhile is left to others once that version is there.
+    """
+    table = store.table(name)
+    publisher = Publisher(store, table)
+    start = published = int(table["published_version"])
+    while published < (head := int(table["current_version"])) and _is_short(published, until):
+        last = min(head, published + _BATCH)
+        publisher.publish(_waiting(store, table, published + 1, last))
+        published = last
+        progress(published - start, head - start)
+        if published == head and _is_short(published, until):
+            table = store.table(name)  # more may have come meanwhile
+    return Published(name, start, published, publisher.written)
+
+
+def _is_short(published: int, until: int | None) -> bool:
+    return until is None or published < until
 
 
 def lags(store: Store) -> list[Lag]:

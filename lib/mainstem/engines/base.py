@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+PATIENCE = 5.0  # seconds that `turn` waits at most
 Connection = Any  # psycopg, sqlite3 and duckdb share execute() and no type
 Found = list[dict[str, Any]]
 
@@ -164,6 +165,13 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back every idle connection. The engine may be used again afterwards."""
+
+    @abstractmethod
+    def turn(self, key: str) -> AbstractContextManager[None]:
+        """One at a time among all who use this catalog and name the same key, in this process and in others.
+
+        To spare work that two would do twice, never to be right: after `PATIENCE` it goes on without.
+        """
 
     def together(self, connection: Connection, changes: Sequence[Change]) -> list[int]:
         """Make changes of which none builds on another one's outcome; how many rows each touched, in their order."""

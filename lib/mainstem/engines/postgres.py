@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -17,9 +17,10 @@ from psycopg.types.string import TextLoader
 
 from mainstem import sqltext
 from mainstem.columns import Column, arrow_schema
-from mainstem.engines.base import Asked, Capabilities, Change, Connection, Engine, Found, Jdbc, Outcome, Rows
+from mainstem.engines.base import PATIENCE, Asked, Capabilities, Change, Connection, Engine, Found, Jdbc, Outcome, Rows
 from mainstem.engines.pool import Pool
 from mainstem.engines.postgres_filesql import PostgresFileSql
+from mainstem.engines.turns import thread_turn
 from mainstem.settings import Settings
 from mainstem.uri import CatalogUri
 
@@ -31,6 +32,7 @@ _LOST = {"23505", "40001"}  # unique_violation, serialization_failure
 _BUSY = {"40P01", "55P03", "57014", "53300", "57P03"}  # deadlock, lock, cancelled, too many clients, starting up
 _GONE = {"57P01", "57P02", "57P05"}  # shut down, crashed, idle too long
 _MIGRATION_LOCK = 0x6D61696E  # "main": any constant will do, as long as every process takes the same
+_TURN_LOCK = 0x7475726E  # "turn"
 
 # Up to so many rows are values of a statement; COPY has a round trip more, and half the work from about here on.
 _FEW_IN = 4
@@ -105,6 +107,7 @@ class PostgresEngine(Engine):
         self._bundle = lru_cache(maxsize=512)(self._bundled)
         self._pool = Pool(self._connect_patiently, self._usable, size=settings.pool_size, wait=settings.busy_timeout)
 
+        self._turns = Pool(self._connect_for_turns, self._usable, size=settings.pool_size, wait=settings.busy_timeout)
         self._adbc = Pool(
             self._connect_adbc, lambda adbc: not adbc.broken, size=settings.pool_size, wait=settings.busy_timeout
         )
@@ -143,6 +146,37 @@ class PostgresEngine(Engine):
 
     def lease(self, *, write: bool) -> AbstractContextManager[Connection]:
         return self._pool.lease()
+
+    @contextmanager
+    def turn(self, key: str) -> Iterator[None]:
+        # On connections of their own: one who waits for its turn must not keep the one who has it from the database.
+        # The threads of this process wait for each other here, so that each key takes one of them.
+        values = {"lock": _TURN_LOCK, "key": f"{self.uri.schema} {key}"}
+        with (
+            thread_turn(f"{self.uri} {key}", patience=PATIENCE),
+            self.failures(),
+            self._turns.lease() as connection,
+        ):
+            mine = self._take_turn(connection, values)
+            try:
+                yield
+            finally:
+                if mine:
+                    with suppress(psycopg.Error):  # a session that is gone has given it back
+                        connection.execute("SELECT pg_advisory_unlock(%(lock)s, hashtext(%(key)s))", values)
+
+    @staticmethod
+    def _take_turn(connection: Connection, values: Mapping[str, object]) -> bool:
+        try:
+            connection.execute("SELECT pg_advisory_lock(%(lock)s, hashtext(%(key)s))", values)
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
+
+    def _connect_for_turns(self) -> Connection:
+        connection = self._connect_patiently()
+        connection.execute(f"SET lock_timeout = {int(PATIENCE * 1000)}")
+        return connection
 
     @staticmethod
     def placeholder(name: str) -> str:
@@ -344,4 +378,5 @@ class PostgresEngine(Engine):
 
     def close(self) -> None:
         self._pool.close()
+        self._turns.close()
         self._adbc.close()
