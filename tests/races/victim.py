@@ -28,6 +28,7 @@ POINTS = (
     "before the status",
     "during a checkpoint",
 )
+IN_PUBLISHING = POINTS[2:]
 
 
 def commit_and_die(uri: str, names: Sequence[str], file: str, token: str, point: str) -> None:
@@ -36,6 +37,13 @@ def commit_and_die(uri: str, names: Sequence[str], file: str, token: str, point:
     with open_catalog(uri) as catalog, catalog.transaction(txn_id=token) as changes:
         for name in names:
             changes.table(name).stage([add(file)], operation="WRITE")
+
+
+def publish_and_die(uri: str, name: str, point: str) -> None:
+    """Publish all that waits, and be killed at the point: of the files at the second, of the rest where it comes."""
+    PLACES[point](2 if "file" in point else 1)
+    with open_catalog(uri) as catalog:
+        catalog.table(name).publish()
 
 
 def die(*_: object, **__: object) -> NoReturn:
@@ -127,11 +135,19 @@ class Victims:
 
     def kill(self, uri: str, names: Sequence[str], file: str, token: str, point: str) -> int | None:
         """Let one commit and die; its exit code."""
+        return self._exit_code(commit_and_die, uri, names, file, token, point)
+
+    def kill_publisher(self, uri: str, name: str, point: str) -> int | None:
+        """Let one publish and die; its exit code."""
+        return self._exit_code(publish_and_die, uri, name, point)
+
+    def _exit_code(self, work: Callable[..., None], *args: object) -> int | None:
         process, pipe = self._ready.popleft()
         self._ready.append(self._start())
-        pipe.send((uri, names, file, token, point))
+        pipe.send((work, args))
         process.join()
-        return process.exitcode
+        exit_code: int | None = process.exitcode
+        return exit_code
 
     def dismiss(self) -> None:
         """Let those go that were spared."""
@@ -142,4 +158,5 @@ class Victims:
 
 def _wait(pipe: Connection) -> None:
     if (job := pipe.recv()) is not None:
-        commit_and_die(*job)
+        work, args = job
+        work(*args)
