@@ -90,7 +90,7 @@ def write_waiting(
 
     With `until`, what comes meanwhile is left to others once that version is there.
     """
-    table = store.table(name)
+    table = store.table_to_change(name)
     publisher = Publisher(store, table)
     start = published = int(table["published_version"])
     while published < (head := int(table["current_version"])) and _is_short(published, until):
@@ -99,7 +99,7 @@ def write_waiting(
         published = last
         progress(published - start, head - start)
         if published == head and _is_short(published, until):
-            table = store.table(name)  # more may have come meanwhile
+            table = store.table_to_change(name)  # more may have come meanwhile
     return Published(name, start, published, publisher.written)
 
 
@@ -227,7 +227,7 @@ def _seconds(since: datetime, now: datetime) -> float:
 
 def _waiting(store: Store, table: Row, first: int, last: int) -> list[Waiting]:
     name = table["name"]
-    with store.reading() as queries:
+    with store.reading_to_write() as queries:
         found = recorded(queries, table["table_id"], first=first, last=last)
     if [each.version for each in found] != list(range(first, last + 1)):
         raise CorruptCatalog(

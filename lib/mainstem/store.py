@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -185,6 +185,15 @@ class Store:
             raise self._passing(error) from error
 
     @contextmanager
+    def reading_to_write(self) -> Iterator[Queries]:
+        """The same for a caller who will write what comes of it."""
+        try:
+            with self.engine.reading_to_write() as connection:
+                yield Queries(self.engine, connection)
+        except EngineError as error:
+            raise self._passing(error) from error
+
+    @contextmanager
     def writing(self, first: Sequence[tuple[str, Asked]] = ()) -> Iterator[Queries]:
         """One transaction: all of it or nothing. It begins with these queries; `Queries.first` has what they found.
 
@@ -217,12 +226,20 @@ class Store:
 
     def rows(self, name: str, /, **values: object) -> list[Row]:
         """All rows of one query on a connection of its own."""
+        return self._rows(self.engine.reading, name, values)
 
+    def _rows(
+        self, leased: Callable[[], AbstractContextManager[Connection]], name: str, values: Mapping[str, object]
+    ) -> list[Row]:
         def once() -> list[Row]:
-            with self.engine.reading() as connection:
+            with leased() as connection:
                 return Queries(self.engine, connection).rows(name, **values)
 
         return self.engine.patiently(once, what=f"the query {name}")
+
+    def row_to_change(self, name: str, /, **values: object) -> Row | None:
+        """The one row of a query by which a change begins, or none."""
+        return _only(name, self._rows(self.engine.reading_to_write, name, values))
 
     def row(self, name: str, /, **values: object) -> Row | None:
         """The one row of one query, or none."""
@@ -230,7 +247,14 @@ class Store:
 
     def table(self, name: str) -> Row:
         """A table with its head, by its name. Raises `TableNotFound`."""
-        found = self.row("table_by_name", name=name)
-        if found is None:
+        return self._found(name, self.row("table_by_name", name=name))
+
+    def table_to_change(self, name: str) -> Row:
+        """The same for a caller who will write soon."""
+        return self._found(name, self.row_to_change("table_by_name", name=name))
+
+    @staticmethod
+    def _found(name: str, row: Row | None) -> Row:
+        if row is None:
             raise TableNotFound(f"the catalog has no table {name}.", hint="See: mainstem tables", table=name)
-        return found
+        return row

@@ -17,7 +17,7 @@ from mainstem.store import Store
 
 def table_state(store: Store, name: str, *, version: int | None = None) -> TableState:
     """A table as a proposal reads it: at its head, or at an older version that is still readable."""
-    row = store.row("table_to_change", name=name)
+    row = store.row_to_change("table_to_change", name=name)
     if row is None:
         raise TableNotFound(f"the catalog has no table {name}.", hint="See: mainstem tables", table=name)
     metadata, protocol = METADATA.prefixed(row, "m_"), PROTOCOL.prefixed(row, "p_")

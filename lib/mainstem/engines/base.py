@@ -272,6 +272,12 @@ class Engine(ABC):
             yield connection
 
     @contextmanager
+    def reading_to_write(self) -> Iterator[Connection]:
+        """The same for a caller who will write soon: where one process has the file, it is opened once for both."""
+        with self.failures(), self.lease(write=not self.capabilities.many_processes) as connection:
+            yield connection
+
+    @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction: all of the block or nothing of it."""
         with self.writing_after(()) as (connection, _):
