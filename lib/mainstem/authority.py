@@ -13,6 +13,7 @@ from typing import Literal
 
 from mainstem import observe
 from mainstem.chronicle import properties
+from mainstem.committing import Committed
 from mainstem.conflicts.features import IN_COMMIT_TIMESTAMP, with_writer_features, without_writer_features
 from mainstem.deltalog.edit import with_properties
 from mainstem.deltalog.history import ENABLED, ENABLED_AT, ENABLED_FROM, in_commit_timestamps_from
@@ -23,9 +24,10 @@ from mainstem.follower import follow
 from mainstem.model import FIRST_SEQ, Action, Metadata, Protocol
 from mainstem.proposal import TableState
 from mainstem.publish import publish, put_commit
-from mainstem.ratify import Alongside, Ratified
+from mainstem.ratified import Alongside, Ratified
 from mainstem.store import Queries, Store
-from mainstem.transaction import Committed, Transaction, table_state
+from mainstem.tablestate import table_state
+from mainstem.transaction import Transaction
 from mainstem.validate import require_agreement
 
 Leader = Literal["log", "catalog"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mainstem import deltacheck, importer, migrations, session
 from mainstem.authority import Leader
+from mainstem.committing import Committed
 from mainstem.creation import first_actions
 from mainstem.driverload import Progress
 from mainstem.engines import Engine, open_engine
@@ -21,8 +22,8 @@ from mainstem.retry import run_again
 from mainstem.settings import Settings, load_settings
 from mainstem.store import Store
 from mainstem.table import Table, TableInfo
+from mainstem.tablestate import new_table
 from mainstem.tags import Tag, delete_tag, find_tag, list_tags, set_tag
-from mainstem.transaction import Committed, new_table
 from mainstem.uri import CatalogUri, parse_uri
 from mainstem.validate import require_agreement
 

@@ -20,12 +20,13 @@ from mainstem.loggedversion import LoggedVersion
 from mainstem.model import Action, RemoveFile, Txn
 from mainstem.proposal import Commit, Proposal, TableState
 from mainstem.publish import publish
-from mainstem.ratify import Terms, Writer
+from mainstem.ratified import Terms
 from mainstem.recorded import RecordedVersion, recorded
 from mainstem.rows import METADATA, PROTOCOL, SHAPES
 from mainstem.store import Queries, Row, Store
-from mainstem.transaction import root_of
+from mainstem.tablestate import root_of
 from mainstem.versions import to_millis
+from mainstem.versionwriter import Writer
 
 _FORGOTTEN = (*(shape.table for shape in SHAPES), "dl_mirror_status", "dl_snapshot_images", "dl_table_versions")
 

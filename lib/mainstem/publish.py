@@ -22,7 +22,7 @@ from mainstem.deltalog.names import commit_name
 from mainstem.deltalog.writing import LogWriter
 from mainstem.errors import CorruptCatalog, ForeignCommit, MainstemError
 from mainstem.recorded import recorded
-from mainstem.store import Row, Store, as_utc
+from mainstem.store import Row, Store, as_utc, statement
 
 # So many versions are read and written between two looks at the catalog.
 _BATCH = 100
@@ -71,21 +71,40 @@ def publish(store: Store, name: str, *, progress: Callable[[int, int], None] = l
     A store that does not take a file is asked again with growing waits, up to the setting `publish_attempts`; then the
     failure stands in `dl_mirror_status` and is raised.
     """
-    table = store.table(name)
     with observe.span("publish", table=name):
-        publisher = Publisher(store, table)
-        start = published = int(table["published_version"])
-        while published < (head := int(table["current_version"])):
-            last = min(head, published + _BATCH)
-            publisher.publish(_waiting(store, table, published + 1, last))
-            published = last
-            progress(published - start, head - start)
-            if published == head:
-                table = store.table(name)  # more may have come meanwhile
-        if published > start:
-            keep_up(store, name, first=start + 1, last=published)
-        observe.event("publish.done", table=name, from_version=start, version=published)
-        return Published(name, start, published, publisher.written)
+        done = write_waiting(store, name, progress=progress)
+        if done.version > done.from_version:
+            keep_up(store, name, first=done.from_version + 1, last=done.version)
+        observe.event("publish.done", table=name, from_version=done.from_version, version=done.version)
+        return done
+
+
+def write_waiting(
+    store: Store,
+    name: str,
+    *,
+    until: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Published:
+    """The commit files alone, without the checkpoint that may be due: up to the head, as long as more comes.
+
+    With `until`, what comes meanwhile is left to others once that version is there.
+    """
+    table = store.table_to_change(name)
+    publisher = Publisher(store, table)
+    start = published = int(table["published_version"])
+    while published < (head := int(table["current_version"])) and _is_short(published, until):
+        last = min(head, published + _BATCH)
+        publisher.publish(_waiting(store, table, published + 1, last))
+        published = last
+        progress(published - start, head - start)
+        if published == head and _is_short(published, until):
+            table = store.table_to_change(name)  # more may have come meanwhile
+    return Published(name, start, published, publisher.written)
+
+
+def _is_short(published: int, until: int | None) -> bool:
+    return until is None or published < until
 
 
 def lags(store: Store) -> list[Lag]:
@@ -137,8 +156,7 @@ class Publisher:
         """Write these versions, which follow what is published. `begun` says that they are marked as in flight."""
         first, last = waiting[0].version, waiting[-1].version
         if not begun:
-            with self._store.writing() as queries:
-                queries.change("mirror_begin", table_id=self._table_id, first=first, last=last)
+            self._store.note([statement("mirror_begin", table_id=self._table_id, first=first, last=last)])
         done = 0
         try:
             for each in waiting:
@@ -188,10 +206,13 @@ class Publisher:
 
     def _complete(self, written: Sequence[Waiting]) -> None:
         first, last = written[0].version, written[-1].version
-        with self._store.writing() as queries:
-            queries.change("mirror_complete", table_id=self._table_id, first=first, last=last)
-            queries.change("head_published", table_id=self._table_id, version=last)
-            now = queries.now()
+        # If a crash of the database loses this, the next publisher finds the files there and notes it again.
+        now = self._store.note(
+            [
+                statement("mirror_complete", table_id=self._table_id, first=first, last=last),
+                statement("head_published", table_id=self._table_id, version=last),
+            ]
+        )
         for each in written:
             observe.record("mirror_latency_ms", _seconds(each.committed_at, now) * 1000, table=self._name)
         self._record_lag(written[0], now)
@@ -206,7 +227,7 @@ def _seconds(since: datetime, now: datetime) -> float:
 
 def _waiting(store: Store, table: Row, first: int, last: int) -> list[Waiting]:
     name = table["name"]
-    with store.reading() as queries:
+    with store.reading_to_write() as queries:
         found = recorded(queries, table["table_id"], first=first, last=last)
     if [each.version for each in found] != list(range(first, last + 1)):
         raise CorruptCatalog(

@@ -6,94 +6,45 @@ version, insert, close spans, advance every head by compare-and-swap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from hashlib import sha256
-from operator import is_not
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from mainstem import rebase
-from mainstem.chronicle import described, properties
-from mainstem.conflicts import (
-    Isolation,
-    Proposed,
-    Winner,
-    conflict_error,
-    find_conflicts,
-    is_blind_append,
-    said_blind_append,
-)
-from mainstem.conflicts.values import ROW_TRACKING_DOMAIN
-from mainstem.deltalog.protocol import supports
-from mainstem.deltalog.serialize import serialize_commit
-from mainstem.engines import Change, Rows
+from mainstem.engines.base import Asked
 from mainstem.errors import ConflictError, CorruptCatalog, EngineBusy, ForeignCommit, TableNotFound, UsageError
-from mainstem.identity import app_key
-from mainstem.model import Action, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
-from mainstem.proposal import NO_VERSION, Commit, Proposal
-from mainstem.recorded import CONTROL, RecordedVersion, recorded, there_are
-from mainstem.rows import ADDS, REMOVES
-from mainstem.store import Queries, Row, as_utc, statement
-from mainstem.versions import Version, append_version, from_millis, key_chunks, to_millis
+from mainstem.proposal import NO_VERSION, Proposal
+from mainstem.ratified import Entry, Ratified, Terms
+from mainstem.store import Queries, Row, as_utc, asked, asked_among
+from mainstem.versions import to_millis
+from mainstem.versionwriter import Writer
 
-_MIRROR_COLUMNS = ("table_id", "version", "status", "attempts", "created_at", "updated_at")
-_SHOWN = 3
+# Behind every version that a head can have.
+_NO_END = 2**62
 
 
-class Entry(NamedTuple):
-    """One version that was written: its number, its time, and the bytes of its commit file."""
+def opening(proposals: Sequence[Proposal], token: str, *, kinds: bool) -> list[tuple[str, Asked]]:
+    """The queries that the transaction of `ratify` begins with: the heads are locked, and then looked at.
 
-    version: int
-    committed_at: datetime
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Ratified:
-    """What a proposal has become. `repeated` says that an earlier call with the same token had done it already."""
-
-    name: str
-    table_id: str
-    location: str
-    published_version: int
-    entries: tuple[Entry, ...]
-    repeated: bool = False
-
-
-# What else belongs to the same step; it gets what was ratified and says what that has become.
-Alongside = Callable[[Queries, Sequence[Ratified]], Sequence[Ratified]]
-
-
-def nothing_else(queries: Queries, done: Sequence[Ratified]) -> Sequence[Ratified]:
-    """A commit and no more."""
-    return done
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What all commits of one transaction share."""
-
-    token: str
-    group_id: str | None = None
-    authority: str = "catalog"  # who must lead every table; a cut-over wants `log`
-    most_unpublished: int | None = None
-    publishing: bool = False  # whether the caller publishes right afterwards
-    alongside: Alongside = nothing_else
+    With `kinds`, also of which kinds there are actions since each proposal, which is wanted if a head has moved: it is
+    for engines where one query more costs no round trip while others wait for the lock.
+    """
+    known = _known(proposals)
+    if not known:
+        return []
+    ids = [each.table.table_id for each in known]
+    found = [asked_among("heads_lock", "ids", ids), asked_among("heads_now", "ids", ids, txn_id=token)]
+    for table in (each.table for each in known if kinds):
+        found.append(asked("kinds_between", table_id=table.table_id, first=table.read_version + 1, last=_NO_END))
+    return found
 
 
 def ratify(queries: Queries, proposals: Sequence[Proposal], terms: Terms) -> list[Ratified]:
-    """Turn the proposals into versions, inside of the caller's transaction. Raises, and then nothing may be kept.
+    """Turn the proposals into versions, inside of a transaction that began with `opening`. Raises: keep nothing then.
 
     A token that was ratified before, or an application transaction that is not newer than the table's, is not done a
     second time: the first result is returned.
     """
-    known = sorted(each.table.table_id for each in proposals if each.table.read_version != NO_VERSION)
-    heads: dict[str, Row] = {}
-    if known:
-        queries.rows_among("heads_lock", "ids", known)
-        found = queries.rows_among("heads_now", "ids", known, txn_id=terms.token)
-        heads = {row["table_id"]: row for row in found}
+    _, found, *kinds = queries.first or ((), ())
+    heads = {row["table_id"]: row for row in found}
+    since = {each.table.table_id: row for each, (row,) in zip(_known(proposals), kinds, strict=False)}
     for each in proposals:
         if each.table.read_version != NO_VERSION:
             _require_open(each, heads.get(each.table.table_id), terms)
@@ -101,8 +52,17 @@ def ratify(queries: Queries, proposals: Sequence[Proposal], terms: Terms) -> lis
         return repeated
     clock = next(iter(heads.values()))["clock"] if heads else queries.scalar("clock_now")
     now_ms = to_millis(clock)
-    written = [Writer(queries, each, heads.get(each.table.table_id), terms, now_ms).write() for each in proposals]
+    written = []
+    for each in proposals:
+        head, kinds_since = (of.get(each.table.table_id) for of in (heads, since))
+        written.append(Writer(queries, each, head, terms, now_ms, kinds_since=kinds_since).write())
     return list(terms.alongside(queries, written))
+
+
+def _known(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Those to tables that are there already, in the order in which everybody locks their heads."""
+    known = [each for each in proposals if each.table.read_version != NO_VERSION]
+    return sorted(known, key=lambda each: each.table.table_id)
 
 
 def _require_open(proposal: Proposal, head: Row | None, terms: Terms) -> None:
@@ -155,7 +115,7 @@ def _repeated(queries: Queries, proposals: Sequence[Proposal], heads: Mapping[st
         if head is not None and version is not None:
             [first, *_] = queries.rows("versions_between", table_id=each.table.table_id, first=version, last=version)
             entry = Entry(version, as_utc(first["committed_at"]), b"")
-            found.append(_ratified(each, head["published_version"], (entry,), repeated=True))
+            found.append(Ratified.of(each, head["published_version"], (entry,), repeated=True))
     if found and len(found) != len(proposals):
         names = ", ".join(done.name for done in found)
         raise ConflictError(
@@ -172,234 +132,3 @@ def _known_application(queries: Queries, proposal: Proposal) -> int | None:
         if row is not None and row["txn_version"] >= wanted.txn_version:
             return int(row["version"])
     return None
-
-
-class Writer:
-    """Writes the commits of one proposal under the lock of its head, whose row `heads_now` has given."""
-
-    def __init__(self, queries: Queries, proposal: Proposal, head: Row | None, terms: Terms, now_ms: int) -> None:
-        self.queries, self.proposal, self.terms, self.now_ms = queries, proposal, terms, now_ms
-        self.table = proposal.table
-        self.head = NO_VERSION if head is None else int(head["current_version"])
-        self.published = NO_VERSION if head is None else int(head["published_version"])
-        self.previous_ms = None if head is None else to_millis(head["committed_at"])
-        self.metadata, self.protocol = self.table.metadata, self.table.protocol
-        self.metadata_read = self.table.metadata  # as the commit at hand has read it, without the winners
-        self.winners: list[Winner] = []
-        self.earlier: tuple[Action, ...] = ()  # what the commits before the one at hand have become
-
-    def write(self) -> Ratified:
-        """Check, move on, insert, advance; raises if the proposal cannot follow what came since."""
-        if self.head == NO_VERSION:
-            self._create()
-        else:
-            self._check_winners()
-        marks = self._high_water_marks()
-        entries = []
-        last = self.head + len(self.proposal.commits)
-        for version, commit in enumerate(self.proposal.commits, start=self.head + 1):
-            actions, marks = self._final(commit, version, marks)
-            entries.append(self._insert(version, actions, commit, besides=self._advance() if version == last else ()))
-        return _ratified(self.proposal, self.published, tuple(entries))
-
-    def _create(self) -> None:
-        self.queries.change(
-            "table_insert", table_id=self.table.table_id, name=self.table.name, location=self.table.location,
-            authority="catalog", created_at=from_millis(self.now_ms), protocol_min_reader=1, protocol_min_writer=1,
-            properties="{}",
-        )  # fmt: skip
-
-    def _check_winners(self) -> None:
-        table = self.table
-        if self.head == table.read_version:
-            return
-        proposed = self._proposed()
-        shapes = [*CONTROL]
-        # A winner may have given row ids to files that this commit touches.
-        tracked = self.protocol is not None and supports(self.protocol, "rowTracking")
-        shapes += [ADDS] if tracked or any(each.heeds_adds for each in proposed) else []
-        shapes += [REMOVES] if any(each.heeds_removes for each in proposed) else []
-        bounds = {"first": table.read_version + 1, "last": self.head}
-        relevant = there_are(self.queries, table.table_id, **bounds, shapes=shapes)
-        if not relevant:
-            return  # every rule is about an action: without one that matters nothing can stand in the way
-        since = recorded(self.queries, table.table_id, **bounds, shapes=relevant)
-        self.winners = [winner_of(version) for version in since]
-        for each in proposed:
-            if found := find_conflicts(each, self.winners, table_root=table.root):
-                raise conflict_error(table.name, found)
-        for winner in self.winners:
-            self._learn(winner.actions)
-
-    def _proposed(self) -> list[Proposed]:
-        metadata, protocol = self.metadata, self.protocol
-        found = []
-        for commit in self.proposal.commits:
-            assert metadata is not None
-            assert protocol is not None
-            found.append(proposed_of(commit, metadata, protocol))
-            for action in commit.actions:
-                metadata = action if isinstance(action, Metadata) else metadata
-                protocol = action if isinstance(action, Protocol) else protocol
-        return found
-
-    def _learn(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Metadata):
-                self.metadata = action
-            elif isinstance(action, Protocol):
-                self.protocol = action
-
-    def _high_water_marks(self) -> tuple[int | None, int | None]:
-        """The highest row id at the version that was read, and at the head."""
-        if self.head == NO_VERSION or self.protocol is None or not supports(self.protocol, "rowTracking"):
-            return None, None
-        return tuple(  # type: ignore[return-value]
-            row_id_mark(self.queries, self.table.table_id, version) for version in (self.table.read_version, self.head)
-        )
-
-    def _final(
-        self, commit: Commit, version: int, marks: tuple[int | None, int | None]
-    ) -> tuple[tuple[Action, ...], tuple[int | None, int | None]]:
-        before, blind = self.metadata, is_blind_append(commit.actions, reads=commit.reads)
-        self._learn(commit.actions)
-        metadata, protocol = self.metadata, self.protocol
-        assert metadata is not None
-        assert protocol is not None
-        actions: tuple[Action, ...] = commit.actions
-        if self.head != self.table.read_version:
-            assert self.metadata_read is not None
-            actions = rebase.rebase(
-                actions, winners=self.winners, earlier=self.earlier,
-                read_version=self.table.read_version, new_version=version,
-                protocol=protocol, metadata=metadata, metadata_read=self.metadata_read, high_water_mark=marks[0],
-                table_root=self.table.root,
-            )  # fmt: skip
-        self.metadata_read = next((each for each in commit.actions if isinstance(each, Metadata)), self.metadata_read)
-        actions = rebase.assign_row_ids(
-            actions, protocol=protocol, metadata=metadata, high_water_mark=marks[1], version=version
-        )
-        mark = rebase.high_water_mark(actions)
-        fields = {
-            **commit.info,
-            "readVersion": self.table.read_version if self.head != NO_VERSION else None,
-            "isolationLevel": self._isolation(commit, metadata).value,
-            "isBlindAppend": blind,
-            "txnId": self._token(version, commit),
-            "groupId": commit.group_id or self.terms.group_id,
-        }
-        fields = {key: value for key, value in fields.items() if value is not None}
-        actions = rebase.with_commit_info(
-            actions, fields=fields, now_ms=self.now_ms, previous_ms=self.previous_ms, version=version,
-            metadata_before=before, metadata=metadata,
-        )  # fmt: skip
-        self._learn(actions)
-        if self.head != self.table.read_version:
-            self.earlier += actions
-        return actions, (marks[0], marks[1] if mark is None else mark)
-
-    def _isolation(self, commit: Commit, metadata: Metadata) -> Isolation:
-        return Isolation.of(properties(metadata), commit.actions, operation=commit.info.get("operation"))
-
-    def _token(self, version: int, commit: Commit) -> str:
-        """The transaction's token; a second version of one table needs another one."""
-        place = version - self.head
-        return commit.token or (self.terms.token if place == 1 else f"{self.terms.token}/{place}")
-
-    def _insert(
-        self, version: int, actions: tuple[Action, ...], commit: Commit, *, besides: Sequence[Change] = ()
-    ) -> Entry:
-        at_ms = max(self.now_ms, NO_VERSION if self.previous_ms is None else self.previous_ms + 1)
-        self.previous_ms = at_ms
-        info, *rest = actions
-        assert isinstance(info, CommitInfo)
-        moved = len(rest) != len(commit.changes) or any(map(is_not, rest, commit.changes))
-        data = serialize_commit([info]) + (serialize_commit(rest) if moved else commit.body)
-        written = Version(
-            version, from_millis(at_ms), "commit", info, self._token(version, commit),
-            commit.group_id or self.terms.group_id, sha256(data).hexdigest(),
-        )  # fmt: skip
-        done = append_version(self.queries, self.table.table_id, written, actions, besides=besides)
-        removed = {action.file_key: action.path for action in actions if type(action) is RemoveFile}
-        if done.ended != len(removed):
-            raise self._not_live(removed, version)
-        if besides and done.besides[0] != 1:
-            raise CorruptCatalog(
-                f"the head of {self.table.name} moved while it was locked.", hint="Nothing was written."
-            )
-        return Entry(version, written.committed_at, data)
-
-    def _not_live(self, removed: Mapping[bytes, str], version: int) -> UsageError:
-        live: set[bytes] = set()
-        for chunk in key_chunks(sorted(removed)):
-            among = self.queries.rows_among(
-                "closed_among", "keys", chunk, table_id=self.table.table_id, version=version
-            )
-            live |= {bytes(row["file_key"]) for row in among}
-        gone = [path for key, path in removed.items() if key not in live]
-        return UsageError(
-            f"the commit to {self.table.name} removes {len(gone)} files that are not live at version {self.head}: "
-            f"{', '.join(map(repr, gone[:_SHOWN]))}.",
-            hint="Nothing was written. A file is its path and its deletion vector: both must be those of the add.",
-            table=self.table.name,
-            paths=gone[:_SHOWN],
-        )
-
-    def _advance(self) -> list[Change]:
-        """What moves the head behind the last commit. The first change touches one row, if the head has not moved."""
-        table_id, last = self.table.table_id, self.head + len(self.proposal.commits)
-        at = from_millis(self.now_ms)
-        # A commit that is published at once is taken on with its ratification: that spares a transaction. Behind
-        # others that wait it is published in its turn.
-        at_once = self.terms.publishing and self.published == self.head
-        status, attempts = ("IN_FLIGHT", 1) if at_once else ("PENDING", 0)
-        rows = [(table_id, version, status, attempts, at, at) for version in range(self.head + 1, last + 1)]
-        found: list[Change] = [self._head(last), Rows("dl_mirror_status", _MIRROR_COLUMNS, rows)]
-        if self.metadata is not self.table.metadata or self.protocol is not self.table.protocol:
-            assert self.metadata is not None
-            assert self.protocol is not None
-            found.append(statement("table_describe", table_id=table_id, **described(self.protocol, self.metadata)))
-        return found
-
-    def _head(self, version: int) -> Change:
-        table_id = self.table.table_id
-        if self.head != NO_VERSION:
-            return statement("head_ratify", table_id=table_id, from_version=self.head, to_version=version)
-        return statement(
-            "head_insert", table_id=table_id, current_version=version, published_version=NO_VERSION,
-            min_readable_version=0,
-        )  # fmt: skip
-
-
-def _ratified(
-    proposal: Proposal, published_version: int, entries: tuple[Entry, ...], *, repeated: bool = False
-) -> Ratified:
-    table = proposal.table
-    return Ratified(table.name, table.table_id, table.location, published_version, entries, repeated)
-
-
-def proposed_of(commit: Commit, metadata: Metadata, protocol: Protocol) -> Proposed:
-    """A commit as the rules of conflict see it; `metadata` and `protocol` are those that it has read."""
-    return Proposed.of(
-        commit.actions,
-        reads=commit.reads,
-        metadata=metadata,
-        protocol=protocol,
-        operation=commit.info.get("operation"),
-    )
-
-
-def winner_of(version: RecordedVersion) -> Winner:
-    """A version of the catalog as the rules of conflict see it."""
-    return Winner(
-        version.version, version.operation, version.committer, bool(said_blind_append(version.info)), version.actions
-    )
-
-
-def row_id_mark(queries: Queries, table_id: str, version: int) -> int | None:
-    """The highest row id that is in use at a version, as the table's own domain says."""
-    row = queries.row("domain_at", table_id=table_id, domain_key=app_key(ROW_TRACKING_DOMAIN), version=version)
-    if row is None or row["removed"]:
-        return None
-    domain = DomainMetadata(0, ROW_TRACKING_DOMAIN, b"", row["configuration"], False)
-    return rebase.high_water_mark([domain])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -69,7 +69,12 @@ def there_are(
     if not shapes:
         return ()
     [row] = queries.rows("kinds_between", table_id=table_id, first=first, last=last)
-    return [shape for shape in shapes if row[shape.table]]
+    return among(row, shapes)
+
+
+def among(kinds: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence[Shape]:
+    """Those of these shapes of which the query `kinds_between` has found any action."""
+    return [shape for shape in shapes if kinds[shape.table]]
 
 
 def _actions(queries: Queries, shape: Shape, bounds: dict[str, Any]) -> Iterator[tuple[int, Action]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mainstem import observe, sqltext
 from mainstem.columns import Column
 from mainstem.engines import Change, Engine, EngineError, Outcome, Statement
-from mainstem.engines.base import Connection
+from mainstem.engines.base import Asked, Connection
 from mainstem.errors import CommitUnknown, CorruptCatalog, EngineBusy, TableNotFound
 
 if TYPE_CHECKING:
@@ -45,13 +45,6 @@ def _list_of(piece: str, items: Sequence[object]) -> tuple[dict[str, str], dict[
     return {piece: ", ".join(f":{name}" for name in names)}, dict(zip(names, items, strict=True))
 
 
-def _fetched(name: str, cursor: Any) -> list[Row]:
-    columns = [column[0] for column in cursor.description]
-    found = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-    observe.count("rows_scanned", len(found), query=name)
-    return found
-
-
 @lru_cache(maxsize=1024)
 def _with_names(name: str, pieces: tuple[tuple[str, str], ...]) -> str:
     return sqltext.render(sqltext.queries()[name], dict(pieces), others="keep")
@@ -64,6 +57,17 @@ def statement(name: str, pieces: Pieces = None, /, **values: object) -> Statemen
     return Statement(sql, {"process_clock": datetime.now(UTC), **values})
 
 
+def asked(name: str, /, **values: object) -> tuple[str, Asked]:
+    """A query that a transaction begins with."""
+    return name, partial(statement, name, **values)
+
+
+def asked_among(name: str, piece: str, items: Sequence[object], /, **values: object) -> tuple[str, Asked]:
+    """The same for one that names a list of values, each bound, as `{{piece}}`."""
+    pieces, named = _list_of(piece, items)
+    return name, partial(statement, name, pieces, **values, **named)
+
+
 def statement_of_keys(name: str, keys: Sequence[bytes], /, **values: object) -> Statement:
     """The same for one that names several keys, each bound."""
     pieces, named = _list_of("keys", keys)
@@ -73,9 +77,10 @@ def statement_of_keys(name: str, keys: Sequence[bytes], /, **values: object) -> 
 class Queries:
     """The named queries on one connection. Inside `Store.writing` they are one transaction."""
 
-    def __init__(self, engine: Engine, connection: Connection) -> None:
+    def __init__(self, engine: Engine, connection: Connection, first: Sequence[list[Row]] = ()) -> None:
         self.engine = engine
         self.connection = connection
+        self.first = first  # what the queries have found that the transaction was begun with
 
     def arrow(self, name: str, columns: Sequence[Column], *, condition: str = "TRUE", **values: object) -> pa.Table:
         """The rows of a query over files as an Arrow table with exactly these columns."""
@@ -98,7 +103,7 @@ class Queries:
         """One page of a query over files, each row as a dict."""
         with self._span(name, values):
             cursor = self.engine.execute(self.connection, _with_pieces(name, columns, condition), values)
-            return _fetched(name, cursor)
+            return self._counted(name, self.engine.fetched(cursor))
 
     def _execute(self, name: str, values: dict[str, object], pieces: Pieces = None) -> Any:
         found = statement(name, pieces, **values)
@@ -110,7 +115,12 @@ class Queries:
 
     def rows(self, name: str, pieces: Pieces = None, /, **values: object) -> list[Row]:
         """All rows of a query, each as a dict by column name. `pieces` are names of ours that the text leaves open."""
-        return _fetched(name, self._execute(name, values, pieces))
+        return self._counted(name, self.engine.fetched(self._execute(name, values, pieces)))
+
+    @staticmethod
+    def _counted(name: str, found: list[Row]) -> list[Row]:
+        observe.count("rows_scanned", len(found), query=name)
+        return found
 
     def row(self, name: str, /, **values: object) -> Row | None:
         """The one row of a query, or none; more than one contradicts the catalog's own keys."""
@@ -175,14 +185,23 @@ class Store:
             raise self._passing(error) from error
 
     @contextmanager
-    def writing(self) -> Iterator[Queries]:
-        """One transaction: all of it or nothing.
+    def reading_to_write(self) -> Iterator[Queries]:
+        """The same for a caller who will write what comes of it."""
+        try:
+            with self.engine.reading_to_write() as connection:
+                yield Queries(self.engine, connection)
+        except EngineError as error:
+            raise self._passing(error) from error
+
+    @contextmanager
+    def writing(self, first: Sequence[tuple[str, Asked]] = ()) -> Iterator[Queries]:
+        """One transaction: all of it or nothing. It begins with these queries; `Queries.first` has what they found.
 
         A connection lost at COMMIT raises CommitUnknown: look the commit's token up before doing it again.
         """
         try:
-            with self.engine.writing() as connection:
-                yield Queries(self.engine, connection)
+            with self.engine.writing_after([each for _, each in first]) as (connection, found):
+                yield Queries(self.engine, connection, found)
         except EngineError as error:
             if error.at_commit and error.outcome is Outcome.UNKNOWN:
                 raise CommitUnknown(
@@ -207,12 +226,20 @@ class Store:
 
     def rows(self, name: str, /, **values: object) -> list[Row]:
         """All rows of one query on a connection of its own."""
+        return self._rows(self.engine.reading, name, values)
 
+    def _rows(
+        self, leased: Callable[[], AbstractContextManager[Connection]], name: str, values: Mapping[str, object]
+    ) -> list[Row]:
         def once() -> list[Row]:
-            with self.engine.reading() as connection:
+            with leased() as connection:
                 return Queries(self.engine, connection).rows(name, **values)
 
         return self.engine.patiently(once, what=f"the query {name}")
+
+    def row_to_change(self, name: str, /, **values: object) -> Row | None:
+        """The one row of a query by which a change begins, or none."""
+        return _only(name, self._rows(self.engine.reading_to_write, name, values))
 
     def row(self, name: str, /, **values: object) -> Row | None:
         """The one row of one query, or none."""
@@ -220,7 +247,14 @@ class Store:
 
     def table(self, name: str) -> Row:
         """A table with its head, by its name. Raises `TableNotFound`."""
-        found = self.row("table_by_name", name=name)
-        if found is None:
+        return self._found(name, self.row("table_by_name", name=name))
+
+    def table_to_change(self, name: str) -> Row:
+        """The same for a caller who will write soon."""
+        return self._found(name, self.row_to_change("table_by_name", name=name))
+
+    @staticmethod
+    def _found(name: str, row: Row | None) -> Row:
+        if row is None:
             raise TableNotFound(f"the catalog has no table {name}.", hint="See: mainstem tables", table=name)
-        return found
+        return row

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mainstem.authority import cutover, rollback
+from mainstem.committing import Committed
 from mainstem.deltalog.jsontext import decoded
 from mainstem.errors import TableNotFound, UsageError
 from mainstem.follower import Followed, Progress, follow
@@ -20,7 +21,6 @@ from mainstem.publish import Published, publish
 from mainstem.repair import Repaired, repair
 from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.store import Row, Store, as_utc
-from mainstem.transaction import Committed
 from mainstem.upkeep import Maintained, maintain
 from mainstem.validate import Form, Report, validate
 

@@ -4,59 +4,30 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from mainstem import observe
-from mainstem.checkpoint import keep_up
+from mainstem.committing import Committed, commit
 from mainstem.conflicts import Reads, read_predicate
-from mainstem.deltalog.files import has_log
-from mainstem.deltalog.location import open_location
 from mainstem.deltalog.objects import actions_of
-from mainstem.errors import CommitUnknown, MainstemError, TableNotFound, UsageError, VersionNotFound
+from mainstem.errors import UsageError
 from mainstem.identity import app_key, canonical_path
-from mainstem.model import FIRST_SEQ, Action, Metadata, Protocol, RemoveFile, Txn
-from mainstem.naming import require_name
-from mainstem.proposal import NO_VERSION, Commit, Proposal, TableState
-from mainstem.publish import Publisher, Waiting, publish
-from mainstem.ratify import Alongside, Ratified, Terms, nothing_else, ratify
-from mainstem.rows import METADATA, PROTOCOL
-from mainstem.snapshot import keep_image
+from mainstem.model import FIRST_SEQ, Action, Metadata, RemoveFile, Txn
+from mainstem.proposal import Commit, Proposal, TableState
+from mainstem.ratified import Alongside, nothing_else
 from mainstem.store import Store
+from mainstem.tablestate import table_state
 
-_IMAGE_EVERY = 50  # versions: whether a new image pays is a question that costs a moment itself
 _DELTAS_OWN = frozenset(
     {"version", "timestamp", "inCommitTimestamp", "userName", "operation", "operationParameters", "job", "notebook",
      "readVersion", "isolationLevel", "isBlindAppend", "operationMetrics", "tags", "engineInfo", "txnId"}
 )  # fmt: skip
 _DELTAS_TEXTS = frozenset({"userMetadata", "userId", "clusterId"})
 _WHOLE = ("true", "1 = 1", "1=1")
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a commit to one table became.
-
-    `repeated` says that an earlier call with the same token or application transaction had done it. `published` says
-    that the log has it; otherwise `publish_error` says why not yet, and `publish` brings it there.
-    """
-
-    table: str
-    version: int
-    committed_at: datetime
-    txn_id: str
-    group_id: str | None
-    attempts: int
-    repeated: bool
-    published: bool
-    publish_error: str | None = None
-    changed: bool = True  # False where there was nothing to do: no version was made
 
 
 class StagedTable:
@@ -232,139 +203,6 @@ class Transaction:
             raise UsageError("this transaction has ended.", hint="Begin another one: catalog.transaction().")
 
 
-def commit(
-    store: Store,
-    proposals: Sequence[Proposal],
-    *,
-    token: str,
-    authority: str = "catalog",
-    alongside: Alongside = nothing_else,
-) -> dict[str, Committed]:
-    """Ratify proposals as one step and publish them, as the settings say. A lost connection is looked into.
-
-    The database decides by the token: however often this is repeated, it happens once.
-    """
-    settings = store.engine.settings
-    terms = Terms(
-        token=token,
-        group_id=str(uuid4()) if len(proposals) > 1 else None,
-        authority=authority,
-        most_unpublished=settings.max_unpublished or None,
-        publishing=settings.publish_on_commit,
-        alongside=alongside,
-    )
-    for proposal in proposals:
-        proposal.prepare()
-    names = ",".join(each.table.name for each in proposals)
-    with observe.span("commit", tables=names), observe.timed("commit_latency_ms", tables=len(proposals)):
-        done, attempts = _ratified(store, proposals, terms)
-    for each in done:
-        if not each.repeated:
-            observe.count("versions_committed_total", len(each.entries), table=each.name)
-    committed = {each.name: _published(store, each, terms, attempts) for each in done}
-    for each, proposal in zip(done, proposals, strict=True):
-        first, last = each.entries[0].version, each.entries[-1].version
-        # Where a log leads after its table was handed over, it is kept up by others.
-        if committed[each.name].published and each.published_version < first and not each.repeated:
-            keep_up(store, each.name, first=first, last=last, properties=proposal.properties)
-    for each in done:
-        if any(entry.version % _IMAGE_EVERY == 0 for entry in each.entries):
-            keep_image(store, each.name, each.table_id)
-    return committed
-
-
-def _ratified(store: Store, proposals: Sequence[Proposal], terms: Terms) -> tuple[list[Ratified], int]:
-    most = max(1, store.engine.settings.reconnect_attempts)
-    for attempt in range(1, most + 1):
-        try:
-            with store.writing() as queries:
-                return ratify(queries, proposals, terms), attempt
-        except CommitUnknown:
-            # Ratifying again asks for the token first, behind the lock that the lost transaction held: if it took
-            # effect, this finds it; if not, this does it.
-            if attempt == most:
-                raise
-            observe.event("commit.unknown", level=30, token=terms.token, attempt=attempt)
-    raise AssertionError("unreachable")
-
-
-def _published(store: Store, done: Ratified, terms: Terms, attempts: int) -> Committed:
-    last = done.entries[-1]
-    error: str | None = None
-    reached = done.published_version >= last.version
-    if terms.publishing and not reached:
-        try:
-            _publish(store, done)
-            reached = True
-        except MainstemError as failure:
-            # The commit is durable; that the log does not have it yet is no reason to report it as failed.
-            error = str(failure)
-    return Committed(
-        done.name, last.version, last.committed_at, terms.token, terms.group_id, attempts, done.repeated, reached, error
-    )
-
-
-def _publish(store: Store, done: Ratified) -> None:
-    first = done.entries[0]
-    if done.repeated or done.published_version != first.version - 1:
-        publish(store, done.name)
-        return
-    row = {"name": done.name, "table_id": done.table_id, "location": done.location}
-    waiting = [Waiting(each.version, each.committed_at, partial(bytes, each.data)) for each in done.entries]
-    Publisher(store, row).publish(waiting, begun=True)
-
-
-def table_state(store: Store, name: str, *, version: int | None = None) -> TableState:
-    """A table as a proposal reads it: at its head, or at an older version that is still readable."""
-    row = store.row("table_to_change", name=name)
-    if row is None:
-        raise TableNotFound(f"the catalog has no table {name}.", hint="See: mainstem tables", table=name)
-    metadata, protocol = METADATA.prefixed(row, "m_"), PROTOCOL.prefixed(row, "p_")
-    head = int(row["current_version"])
-    at = head if version is None else version
-    if not row["min_readable_version"] <= at <= head:
-        raise VersionNotFound(
-            f"the table {name} has no version {at}.",
-            hint=f"It has versions {row['min_readable_version']} to {head}.",
-            table=name,
-        )
-    if at != head:
-        bounds = {"table_id": row["table_id"], "version": at}
-        with store.reading() as queries:
-            metadata_row, protocol_row = queries.row("metadata_at", **bounds), queries.row("protocol_at", **bounds)
-        assert metadata_row is not None
-        assert protocol_row is not None
-        metadata, protocol = METADATA.action(metadata_row), PROTOCOL.action(protocol_row)
-    assert isinstance(metadata, Metadata)
-    assert isinstance(protocol, Protocol)
-    return TableState(name, row["table_id"], row["location"], root_of(row["location"]), at, metadata, protocol)
-
-
-def root_of(location: str) -> str:
-    """A table's location, as the catalog has it, as the URI by which paths are compared."""
-    return Path(location).as_uri() if location.startswith("/") else location
-
-
-def new_table(store: Store, name: str, location: str) -> TableState:
-    """A table that shall be: a free name, and a folder or URI without a log. The folder is made if it is not there."""
-    require_name(name)
-    if (known := store.row("table_by_name", name=name)) is not None:
-        raise UsageError(
-            f"the catalog already has a table {name}, at {known['location']}.", hint="Nothing was written.", table=name
-        )
-    if "://" not in location and not location.startswith("file:"):
-        Path(location).mkdir(parents=True, exist_ok=True)
-    place = open_location(location)
-    if has_log(place):
-        raise UsageError(
-            f"{place.uri} has a _delta_log already: it is a table.",
-            hint=f"Bring it in by: mainstem import {location} --name {name}",
-            table=name,
-        )
-    stored = str(place.local) if place.local is not None else place.uri
-    return TableState(name, str(uuid4()), stored, place.uri, NO_VERSION, None, None)
-
-
 def _application(txn: tuple[str, int]) -> tuple[str, int]:
     app_id, number = txn
     if not app_id or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
@@ -384,6 +222,7 @@ def _usable(info: Mapping[str, Any]) -> Mapping[str, Any]:
     return info
 
 
+@lru_cache(maxsize=1)
 def _user() -> str:
     try:
         return getpass.getuser()

@@ -29,10 +29,10 @@ def crew() -> Iterator[Crew]:
     crew.dismiss()
 
 
-@pytest.fixture
-def commits(catalog: Catalog) -> int:
+@pytest.fixture(params=["as many as fit", pytest.param("all", marks=pytest.mark.slow)])
+def commits(request: pytest.FixtureRequest, catalog: Catalog) -> int:
     """How many commits each process makes: a hundred, but where one process writes at a time that takes minutes."""
-    return 100 if catalog.engine.capabilities.many_processes else 10
+    return 100 if request.param == "all" or catalog.engine.capabilities.many_processes else 10
 
 
 def expected(commits: int) -> set[str]:

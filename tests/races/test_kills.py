@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from tables import add, create, paths
-from victim import POINTS, Victims
+from victim import IN_PUBLISHING, POINTS, Victims
 
-from mainstem import Catalog, Table
+from mainstem import Catalog, Table, open_catalog
 from mainstem.recorded import recorded
 
-ROUNDS = 7  # on each of three engines: twenty-one times at each point
+# How often at each point, on each of three engines: in every run, and in the slow one.
+ROUNDS = pytest.mark.parametrize("rounds", [7, pytest.param(20, marks=pytest.mark.slow)])
 BOTH = ("sales.orders", "sales.items")
 
 
@@ -66,13 +67,14 @@ def require_repair(catalog: Catalog, folder: Path, table: Table) -> None:
     assert state(catalog, folder, table) == before
 
 
+@ROUNDS
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_commit_is_there_once_or_not_at_all(
-    catalog: Catalog, catalog_uri: str, tmp_path: Path, victims: Victims, point: str
+    catalog: Catalog, catalog_uri: str, tmp_path: Path, victims: Victims, point: str, rounds: int
 ) -> None:
     table = create(catalog, tmp_path)
     acknowledged: dict[str, int] = {}
-    for number in range(ROUNDS):
+    for number in range(rounds):
         file, token, before = f"k{number}", f"token-{number}", table.version
         catalog.close()
         assert victims.kill(catalog_uri, [table.name], file, token, point) == -signal.SIGKILL
@@ -85,9 +87,35 @@ def test_a_killed_commit_is_there_once_or_not_at_all(
         acknowledged[f"a{number}"] = done.version
         assert done.version == again.version + 1
         assert done.published
-    assert sorted(acknowledged.values()) == list(range(1, 2 * ROUNDS + 1))
+    assert sorted(acknowledged.values()) == list(range(1, 2 * rounds + 1))
     assert paths(table) == set(acknowledged)
     require_repair(catalog, tmp_path, table)
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("point", IN_PUBLISHING)
+def test_a_killed_publisher_leaves_a_prefix_that_the_next_one_completes(
+    catalog: Catalog, catalog_uri: str, tmp_path: Path, victims: Victims, point: str, rounds: int
+) -> None:
+    """A publisher with several versions before it, and a checkpoint behind them: killed at the second, or in it."""
+    table = create(catalog, tmp_path)
+    files: set[str] = set()
+    for number in range(rounds):
+        with open_catalog(catalog_uri, publish_on_commit=False) as quiet:
+            for place in range(3):
+                files.add(f"n{number}p{place}")
+                quiet.table(table.name).commit([add(f"n{number}p{place}")], operation="WRITE")
+        before = table.info()
+        catalog.close()
+        assert victims.kill_publisher(catalog_uri, table.name, point) == -signal.SIGKILL
+        after = table.info()
+        assert after.version == before.version == 3 * (number + 1)
+        written = list(log_of(tmp_path, table))
+        there = 3 * number + 1 + {"before the file": 1, "half-way through the file": 1}.get(point, 3)
+        assert len(written) == there
+        assert after.published_version == (after.version if point == POINTS[-1] else before.published_version)
+        require_repair(catalog, tmp_path, table)
+        assert paths(table) == files
 
 
 @pytest.mark.parametrize("point", POINTS[:-1])

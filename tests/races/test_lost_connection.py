@@ -13,6 +13,7 @@ from proxy import Lost, Proxy
 from tables import add, create, paths
 
 from mainstem import Catalog, CommitUnknown, open_catalog
+from mainstem.committing import Committed
 from mainstem.errors import EngineBusy
 
 
@@ -56,6 +57,41 @@ def test_a_commit_whose_connection_broke_is_looked_up_and_happens_once(
     assert table.commit([add("b")], operation="WRITE").version == 2
     assert paths(table) == {"a", "b"}
     assert len(table.history()) == 3
+
+
+@pytest.mark.parametrize("earlier", [0, 8], ids=["as text", "prepared"])
+@pytest.mark.parametrize("lost", ["question", "answer"])
+def test_a_transaction_over_two_tables_whose_connection_broke_happens_once_in_both(
+    catalog: Catalog, address: str, proxy: Proxy, tmp_path: Path, lost: Lost, earlier: int
+) -> None:
+    """The driver prepares what it is given often: from then on COMMIT travels under another name."""
+    tables = [create(catalog, tmp_path, name=name) for name in ("sales.orders", "sales.items")]
+    with open_catalog(address) as fresh:
+
+        def commit(file: str) -> dict[str, Committed]:
+            with fresh.transaction() as changes:
+                for table in tables:
+                    changes.table(table.name).stage([add(file)], operation="WRITE")
+            return changes.committed
+
+        for number in range(earlier):
+            commit(f"e{number}")
+        proxy.lose(lost)
+        done = commit("a")
+        assert (proxy.hung_up, proxy.prepared) == (1, earlier > 0)
+        after = commit("b")
+    assert {(each.version, each.attempts, each.repeated) for each in done.values()} == {
+        (earlier + 1, 2, lost == "answer")
+    }
+    assert all(each.published for each in done.values())
+    assert {each.version for each in after.values()} == {earlier + 2}
+    histories = [table.history() for table in tables]
+    assert [len(history) for history in histories] == [earlier + 3] * 2
+    groups = [[entry.group_id for entry in history[:2]] for history in histories]
+    assert groups[0] == groups[1]
+    assert None not in groups[0]
+    for table in tables:
+        assert paths(table) == {"a", "b", *(f"e{number}" for number in range(earlier))}
 
 
 def test_a_connection_that_is_never_found_again_leaves_the_outcome_open_and_the_token_decides(

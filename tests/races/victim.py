@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from tables import add
 
 import mainstem.checkpoint.upkeep as upkeep
-import mainstem.transaction as transaction
+import mainstem.committing as committing
 from mainstem import open_catalog
 from mainstem.deltalog.writing import LogWriter
 from mainstem.publish import Publisher
@@ -28,6 +28,7 @@ POINTS = (
     "before the status",
     "during a checkpoint",
 )
+IN_PUBLISHING = POINTS[2:]
 
 
 def commit_and_die(uri: str, names: Sequence[str], file: str, token: str, point: str) -> None:
@@ -38,23 +39,30 @@ def commit_and_die(uri: str, names: Sequence[str], file: str, token: str, point:
             changes.table(name).stage([add(file)], operation="WRITE")
 
 
+def publish_and_die(uri: str, name: str, point: str) -> None:
+    """Publish all that waits, and be killed at the point: of the files at the second, of the rest where it comes."""
+    PLACES[point](2 if "file" in point else 1)
+    with open_catalog(uri) as catalog:
+        catalog.table(name).publish()
+
+
 def die(*_: object, **__: object) -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
 
 
 def _before_commit(tables: int) -> None:
-    ratify = transaction.ratify
+    ratify = committing.ratify
 
     def and_die(*args: Any) -> NoReturn:
         ratify(*args)
         die()
 
-    transaction.ratify = and_die
+    committing.ratify = and_die
 
 
 def _after_commit(tables: int) -> None:
-    transaction._published = die
+    committing._published = die
 
 
 def _at_file(die_at: Callable[[LogWriter, str, bytes], None]) -> Callable[[int], None]:
@@ -127,11 +135,19 @@ class Victims:
 
     def kill(self, uri: str, names: Sequence[str], file: str, token: str, point: str) -> int | None:
         """Let one commit and die; its exit code."""
+        return self._exit_code(commit_and_die, uri, names, file, token, point)
+
+    def kill_publisher(self, uri: str, name: str, point: str) -> int | None:
+        """Let one publish and die; its exit code."""
+        return self._exit_code(publish_and_die, uri, name, point)
+
+    def _exit_code(self, work: Callable[..., None], *args: object) -> int | None:
         process, pipe = self._ready.popleft()
         self._ready.append(self._start())
-        pipe.send((uri, names, file, token, point))
+        pipe.send((work, args))
         process.join()
-        return process.exitcode
+        exit_code: int | None = process.exitcode
+        return exit_code
 
     def dismiss(self) -> None:
         """Let those go that were spared."""
@@ -142,4 +158,5 @@ class Victims:
 
 def _wait(pipe: Connection) -> None:
     if (job := pipe.recv()) is not None:
-        commit_and_die(*job)
+        work, args = job
+        work(*args)

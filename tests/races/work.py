@@ -9,8 +9,8 @@ from typing import TypeVar
 from tables import add
 
 from mainstem import open_catalog
+from mainstem.committing import Committed
 from mainstem.errors import EngineBusy
-from mainstem.transaction import Committed
 
 T = TypeVar("T")
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 from mainstem import session
 from mainstem.bench import machine
 from mainstem.bench.catalogwriter import write_catalog
+from mainstem.bench.crew import Crew
 from mainstem.bench.logwriter import write_log
 from mainstem.bench.recipe import Recipe
 from mainstem.bench.scale import Scale
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLE = "bench.t"
+WRITERS = 16
 # A server for catalogs has more than the launcher's 128 MB; the log of changes is not what is measured here.
-_POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
+_POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "300"}
 _SPARK = {"spark.driver.memory": "6g", "spark.log.level": "ERROR"}
 
 
@@ -76,6 +78,23 @@ class Lab:
         return spark
 
     @cached_property
+    def crew(self) -> Crew:
+        """Sixteen processes that write."""
+        self.report(f"{WRITERS} processes")
+        crew = Crew(WRITERS)
+        self._undo.callback(crew.dismiss)
+        return crew
+
+    @cached_property
+    def _durable_postgres(self) -> str:
+        """One that waits for the disk at each COMMIT, as a server does that is not thrown away; the given one is."""
+        if self._given_postgres is not None:
+            return self._given_postgres
+        server = start_postgres_server(settings={**_POSTGRES, "fsync": "on"})
+        self._undo.callback(server.stop)
+        return server.uri()
+
+    @cached_property
     def _postgres(self) -> str:
         if self._given_postgres is not None:
             return self._given_postgres
@@ -112,7 +131,7 @@ class Lab:
         """
         if (engine, recipe) not in self._catalogs:
             uri = (
-                self._kept_catalog(engine, recipe) if self._keep else self._undo.enter_context(self.new_catalog(engine))
+                self._reused_catalog(engine, recipe) if self._keep else self._undo.enter_context(self.new_catalog(engine))
             )
             with open_catalog(uri) as catalog:
                 if not catalog.tables():
@@ -123,30 +142,44 @@ class Lab:
             self._catalogs[engine, recipe] = uri
         return self._catalogs[engine, recipe]
 
-    def _kept_catalog(self, engine: str, recipe: Recipe) -> str:
+    def _reused_catalog(self, engine: str, recipe: Recipe) -> str:
         """The address of an earlier run's catalog, or of an empty one. Rows come in one transaction: all or none."""
         uri = self._uri(engine, f"bench_{_named(recipe)}".replace("-", "_"))
         with open_catalog(uri) as catalog:
             catalog.migrate()
         return uri
 
-    def _uri(self, engine: str, name: str) -> str:
+    def _uri(self, engine: str, name: str, *, durable: bool = False) -> str:
         if engine == "postgres":
-            return f"{self._postgres}?schema={name}"
+            return f"{self._server(durable=durable)}?schema={name}"
         return f"{engine}:///{self._folder / name}.{engine}"
 
+    def _server(self, *, durable: bool) -> str:
+        return self._durable_postgres if durable else self._postgres
+
+    def folder(self) -> Path:
+        """A new folder, gone at the end."""
+        folder = self._folder / f"folder-{uuid4().hex[:12]}"
+        folder.mkdir()
+        self._undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def kept_catalog(self, engine: str, *, durable: bool = False) -> str:
+        """The address of an empty catalog that stays until the end; `durable` is a Postgres that waits for the disk."""
+        return self._undo.enter_context(self.new_catalog(engine, durable=durable))
+
     @contextmanager
-    def new_catalog(self, engine: str) -> Iterator[str]:
+    def new_catalog(self, engine: str, *, durable: bool = False) -> Iterator[str]:
         """The address of an empty catalog that is gone afterwards."""
         name = f"bench_{uuid4().hex[:12]}"
-        uri = self._uri(engine, name)
+        uri = self._uri(engine, name, durable=durable)
         with open_catalog(uri) as catalog:
             catalog.migrate()
         try:
             yield uri
         finally:
             if engine == "postgres":
-                self._drop(name)
+                self._drop(self._server(durable=durable), name)
             for left in self._folder.glob(f"{name}.{engine}*"):
                 left.unlink()
 
@@ -154,8 +187,8 @@ class Lab:
         with open_catalog(uri) as catalog, catalog.engine.reading() as connection:
             connection.execute("VACUUM ANALYZE")
 
-    def _drop(self, schema: str) -> None:
-        with open_catalog(self._postgres) as catalog, catalog.engine.reading() as connection:
+    def _drop(self, server: str, schema: str) -> None:
+        with open_catalog(server) as catalog, catalog.engine.reading() as connection:
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
 
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+PATIENCE = 5.0  # seconds that `turn` waits at most
 Connection = Any  # psycopg, sqlite3 and duckdb share execute() and no type
+Found = list[dict[str, Any]]
 
 
 class Outcome(Enum):
@@ -57,6 +59,7 @@ class Capabilities:
 
     many_processes: bool  # several processes may hold the catalog open for writing at once
     row_locks: bool  # writers of different tables do not wait for each other
+    pipelines: bool  # several statements travel together, so that one more costs no round trip
     schemas: bool  # `?schema=` is honoured
     file: bool  # the catalog is a file on this machine's disk
 
@@ -99,6 +102,8 @@ class Rows:
 
 
 Change = Statement | Rows
+# A statement that is made when its turn comes: one that names this process's clock must not name it before a wait.
+Asked = Callable[[], Statement]
 
 
 @lru_cache(maxsize=512)
@@ -160,6 +165,13 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back every idle connection. The engine may be used again afterwards."""
+
+    @abstractmethod
+    def turn(self, key: str) -> AbstractContextManager[None]:
+        """One at a time among all who use this catalog and name the same key, in this process and in others.
+
+        To spare work that two would do twice, never to be right: after `PATIENCE` it goes on without.
+        """
 
     def together(self, connection: Connection, changes: Sequence[Change]) -> list[int]:
         """Make changes of which none builds on another one's outcome; how many rows each touched, in their order."""
@@ -226,6 +238,11 @@ class Engine(ABC):
             return connection.execute(bound.text.replace("%%", "%") if self.double_percent else bound.text)
         return connection.execute(bound.text, {name: self.adapt(value) for name, value in bound.pick(values).items()})
 
+    def fetched(self, cursor: Any) -> Found:
+        """All rows that a statement has found, each by column name."""
+        columns = [column[0] for column in cursor.description]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
     def blobs(self, connection: Connection, sql: str, values: Mapping[str, object]) -> list[tuple[int, bytes]]:
         """All rows of a query that gives a number and long bytes."""
         found: list[tuple[int, bytes]] = self.execute(connection, sql, values).fetchall()
@@ -255,17 +272,35 @@ class Engine(ABC):
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """One transaction: all of the block or nothing of it."""
-        with self.failures(), self.lease(write=True) as connection, self.transaction(connection):
+    def reading_to_write(self) -> Iterator[Connection]:
+        """The same for a caller who will write soon: where one process has the file, it is opened once for both."""
+        with self.failures(), self.lease(write=not self.capabilities.many_processes) as connection:
             yield connection
 
     @contextmanager
-    def transaction(self, connection: Connection) -> Iterator[None]:
-        """The same on a connection that is there."""
-        connection.execute(self.begin_write)
+    def writing(self) -> Iterator[Connection]:
+        """One transaction: all of the block or nothing of it."""
+        with self.writing_after(()) as (connection, _):
+            yield connection
+
+    @contextmanager
+    def writing_after(self, first: Sequence[Asked]) -> Iterator[tuple[Connection, list[Found]]]:
+        """The same, begun by statements in their order, each of which sees what was committed before it; their rows.
+
+        Where the engine pipelines, they take one round trip together with the beginning.
+        """
+        with (
+            self.failures(),
+            self.lease(write=True) as connection,
+            self.transaction(connection, first) as answers,
+        ):
+            yield connection, answers
+
+    @contextmanager
+    def transaction(self, connection: Connection, first: Sequence[Asked] = ()) -> Iterator[list[Found]]:
+        """The same on a connection that is there; the rows of its first statements."""
         try:
-            yield
+            yield self.begin(connection, first)
         except BaseException:
             self.rollback(connection)
             raise
@@ -275,6 +310,11 @@ class Engine(ABC):
             except BaseException:
                 self.rollback(connection)
                 raise
+
+    def begin(self, connection: Connection, first: Sequence[Asked]) -> list[Found]:
+        """Begin a transaction that writes, and run its first statements; their rows."""
+        connection.execute(self.begin_write)
+        return [self.fetched(self.execute(connection, asked.sql, asked.values)) for asked in (each() for each in first)]
 
     def rollback(self, connection: Connection) -> None:
         """End the transaction; a connection that is gone has ended it already."""

@@ -22,8 +22,9 @@ from uuid import UUID
 import duckdb
 
 from mainstem.columns import Column, arrow_schema
-from mainstem.engines.base import Capabilities, Connection, Engine, Jdbc, Outcome, Rows
+from mainstem.engines.base import PATIENCE, Capabilities, Connection, Engine, Jdbc, Outcome, Rows
 from mainstem.engines.duckdb_filesql import DuckdbFileSql
+from mainstem.engines.turns import file_turn, thread_turn
 from mainstem.errors import EngineBusy, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ _files_lock = threading.Lock()
 class DuckdbEngine(Engine):
     name = "duckdb"
     title = "DuckDB"
-    capabilities = Capabilities(many_processes=False, row_locks=False, schemas=False, file=True)
+    capabilities = Capabilities(many_processes=False, row_locks=False, pipelines=False, schemas=False, file=True)
     file_sql = DuckdbFileSql()
     fragments: ClassVar = {
         "bytes": "BLOB",
@@ -249,6 +250,12 @@ class DuckdbEngine(Engine):
     ) -> pa.Table:
         found: pa.Table = self.execute(connection, sql, values).to_arrow_table()
         return found.cast(arrow_schema(columns))
+
+    @contextmanager
+    def turn(self, key: str) -> Iterator[None]:
+        place = Path(f"{self.uri.database}-turn")
+        with thread_turn(f"{place} {key}", patience=PATIENCE), file_turn(place, patience=PATIENCE):
+            yield
 
     def jdbc(self) -> Jdbc:
         self._file().read_by_spark = True

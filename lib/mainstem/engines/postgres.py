@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -17,9 +17,10 @@ from psycopg.types.string import TextLoader
 
 from mainstem import sqltext
 from mainstem.columns import Column, arrow_schema
-from mainstem.engines.base import Capabilities, Change, Connection, Engine, Jdbc, Outcome, Rows
+from mainstem.engines.base import PATIENCE, Asked, Capabilities, Change, Connection, Engine, Found, Jdbc, Outcome, Rows
 from mainstem.engines.pool import Pool
 from mainstem.engines.postgres_filesql import PostgresFileSql
+from mainstem.engines.turns import thread_turn
 from mainstem.settings import Settings
 from mainstem.uri import CatalogUri
 
@@ -31,16 +32,17 @@ _LOST = {"23505", "40001"}  # unique_violation, serialization_failure
 _BUSY = {"40P01", "55P03", "57014", "53300", "57P03"}  # deadlock, lock, cancelled, too many clients, starting up
 _GONE = {"57P01", "57P02", "57P05"}  # shut down, crashed, idle too long
 _MIGRATION_LOCK = 0x6D61696E  # "main": any constant will do, as long as every process takes the same
+_TURN_LOCK = 0x7475726E  # "turn"
 
 # Up to so many rows are values of a statement; COPY has a round trip more, and half the work from about here on.
-_FEW = 4
+_FEW_IN = 4
 # Rows are decoded in batches that stay in the processor's cache: 100,824 files of 650 bytes took 195 ms by the driver's
 # own 16 MB, and take 150 by this.
 _BATCH_BYTES = str(4 * 1024 * 1024)
 
 
-# A row by psycopg takes 5 microseconds, another connection for ADBC 6 milliseconds.
-_FEW = 1000
+# Up to so many rows are fetched one by one: that takes 5 microseconds each, another connection for ADBC 6 milliseconds.
+_FEW_OUT = 1000
 
 
 class _Kept:
@@ -86,7 +88,7 @@ def _own(place: int, name: str) -> str:
 class PostgresEngine(Engine):
     name = "postgres"
     title = "Postgres"
-    capabilities = Capabilities(many_processes=True, row_locks=True, schemas=True, file=False)
+    capabilities = Capabilities(many_processes=True, row_locks=True, pipelines=True, schemas=True, file=False)
     file_sql = PostgresFileSql()
     fragments: ClassVar = {
         "bytes": "bytea",
@@ -106,6 +108,7 @@ class PostgresEngine(Engine):
         self._bundle = lru_cache(maxsize=512)(self._bundled)
         self._pool = Pool(self._connect_patiently, self._usable, size=settings.pool_size, wait=settings.busy_timeout)
 
+        self._turns = Pool(self._connect_for_turns, self._usable, size=settings.pool_size, wait=settings.busy_timeout)
         self._adbc = Pool(
             self._connect_adbc, lambda adbc: not adbc.broken, size=settings.pool_size, wait=settings.busy_timeout
         )
@@ -144,6 +147,37 @@ class PostgresEngine(Engine):
 
     def lease(self, *, write: bool) -> AbstractContextManager[Connection]:
         return self._pool.lease()
+
+    @contextmanager
+    def turn(self, key: str) -> Iterator[None]:
+        # On connections of their own: one who waits for its turn must not keep the one who has it from the database.
+        # The threads of this process wait for each other here, so that each key takes one of them.
+        values = {"lock": _TURN_LOCK, "key": f"{self.uri.schema} {key}"}
+        with (
+            thread_turn(f"{self.uri} {key}", patience=PATIENCE),
+            self.failures(),
+            self._turns.lease() as connection,
+        ):
+            mine = self._take_turn(connection, values)
+            try:
+                yield
+            finally:
+                if mine:
+                    with suppress(psycopg.Error):  # a session that is gone has given it back
+                        connection.execute("SELECT pg_advisory_unlock(%(lock)s, hashtext(%(key)s))", values)
+
+    @staticmethod
+    def _take_turn(connection: Connection, values: Mapping[str, object]) -> bool:
+        try:
+            connection.execute("SELECT pg_advisory_lock(%(lock)s, hashtext(%(key)s))", values)
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
+
+    def _connect_for_turns(self) -> Connection:
+        connection = self._connect_patiently()
+        connection.execute(f"SET lock_timeout = {int(PATIENCE * 1000)}")
+        return connection
 
     @staticmethod
     def placeholder(name: str) -> str:
@@ -196,6 +230,20 @@ class PostgresEngine(Engine):
             source.set_types(["integer", "bytea"])
             return list(source.rows())
 
+    def begin(self, connection: Connection, first: Sequence[Asked]) -> list[Found]:
+        if not first:
+            return super().begin(connection, first)
+        with connection.pipeline():
+            connection.execute(self.begin_write)
+            asked = [each() for each in first]
+            cursors = [self.execute(connection, each.sql, each.values) for each in asked]
+        return [self.fetched(cursor) for cursor in cursors]
+
+    def fetched(self, cursor: Any) -> Found:
+        result = cursor.pgresult  # psycopg's own description makes an object a column, each time
+        columns = [result.fname(place).decode() for place in range(result.nfields)]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
     def together(self, connection: Connection, changes: Sequence[Change]) -> list[int]:
         return list(self._at_once(connection, changes)[:-1])
 
@@ -207,7 +255,9 @@ class PostgresEngine(Engine):
 
     def _at_once(self, connection: Connection, changes: Sequence[Change], *, durable: bool = True) -> list[Any]:
         """The counts of all changes, and the clock: everything but COPY in one statement, so in one round trip."""
-        many = {place: each for place, each in enumerate(changes) if isinstance(each, Rows) and len(each.rows) > _FEW}
+        many = {
+            place: each for place, each in enumerate(changes) if isinstance(each, Rows) and len(each.rows) > _FEW_IN
+        }
         statements = {
             place: each.statement() if isinstance(each, Rows) else each
             for place, each in enumerate(changes)
@@ -264,9 +314,9 @@ class PostgresEngine(Engine):
         """Up to so many rows by the connection that is there: another one for ADBC takes longer. None if more came."""
         import pyarrow as pa
 
-        limited = f"SELECT * FROM ({statement}) AS rows_of_query LIMIT {_FEW + 1}"  # noqa: S608  our own SQL, values are bound
+        limited = f"SELECT * FROM ({statement}) AS rows_of_query LIMIT {_FEW_OUT + 1}"  # noqa: S608  our own SQL, values are bound
         rows = self.execute(connection, limited, values).fetchall()
-        if len(rows) > _FEW:
+        if len(rows) > _FEW_OUT:
             return None
         found = zip(*rows, strict=True) if rows else ([] for _ in columns)
         arrays = [pa.array(each, field.type) for each, field in zip(found, arrow_schema(columns), strict=True)]
@@ -329,4 +379,5 @@ class PostgresEngine(Engine):
 
     def close(self) -> None:
         self._pool.close()
+        self._turns.close()
         self._adbc.close()

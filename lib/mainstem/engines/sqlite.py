@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
 from mainstem.columns import Column, arrow_schema
-from mainstem.engines.base import Capabilities, Change, Connection, Engine, Jdbc, Outcome
+from mainstem.engines.base import PATIENCE, Capabilities, Change, Connection, Engine, Jdbc, Outcome
 from mainstem.engines.pool import Pool
 from mainstem.engines.sqlite_filesql import SqliteFileSql
+from mainstem.engines.turns import file_turn, thread_turn
 from mainstem.errors import UsageError
 from mainstem.settings import Settings
 from mainstem.uri import CatalogUri
@@ -28,7 +29,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 class SqliteEngine(Engine):
     name = "sqlite"
     title = "SQLite"
-    capabilities = Capabilities(many_processes=True, row_locks=False, schemas=False, file=True)
+    capabilities = Capabilities(many_processes=True, row_locks=False, pipelines=False, schemas=False, file=True)
     file_sql = SqliteFileSql()
     fragments: ClassVar = {
         "bytes": "BLOB",
@@ -134,6 +135,12 @@ class SqliteEngine(Engine):
         plain = [pa.int64() if field.type == pa.bool_() else field.type for field in schema]
         arrays = [pa.array(values, kind) for values, kind in zip(found, plain, strict=True)]
         return pa.Table.from_arrays(arrays, names=schema.names).cast(schema)
+
+    @contextmanager
+    def turn(self, key: str) -> Iterator[None]:
+        place = Path(f"{self.uri.database}-turn")
+        with thread_turn(f"{place} {key}", patience=PATIENCE), file_turn(place, patience=PATIENCE):
+            yield
 
     def jdbc(self) -> Jdbc:
         # The milliseconds are SQLite's own patience while another process writes.

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from mainstem.checkpoint import ALL_FILES
+from mainstem.committing import Committed
 from mainstem.errors import UsageError
 from mainstem.gate import GateResult, check_rows, check_stats
 from mainstem.mount import Mount
 from mainstem.operations.staged import DataTable, blind_or_whole
 from mainstem.operations.views import temporary_view
 from mainstem.proposal import TableState
-from mainstem.ratify import Alongside, Ratified, nothing_else
+from mainstem.ratified import Alongside, Ratified, nothing_else
 from mainstem.store import Queries, Store
-from mainstem.transaction import Committed, Transaction
+from mainstem.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

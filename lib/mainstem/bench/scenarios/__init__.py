@@ -1,7 +1,18 @@
 """The scenarios, in the order in which they run. A new one is a module of its own and one line here."""
 
 from mainstem.bench.scenario import Scenario
-from mainstem.bench.scenarios import cold_open, head, history, importing, large, many_commits, predicate, reopen
+from mainstem.bench.scenarios import (
+    bulk,
+    cold_open,
+    commits,
+    head,
+    history,
+    importing,
+    large,
+    many_commits,
+    predicate,
+    reopen,
+)
 
 SCENARIOS: tuple[Scenario, ...] = (
     cold_open.SCENARIO,
@@ -11,5 +22,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     reopen.SCENARIO,
     predicate.SCENARIO,
     importing.SCENARIO,
+    *commits.SCENARIOS,
+    bulk.SCENARIO,
     large.SCENARIO,  # last: it fills the disk and the JVM
 )

@@ -1,0 +1,127 @@
+"""Commits from proposal to log: ratified as one step, then published as the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from uuid import uuid4
+
+from mainstem import observe
+from mainstem.checkpoint import keep_up
+from mainstem.errors import CommitUnknown, MainstemError
+from mainstem.proposal import Proposal
+from mainstem.publish import Publisher, Waiting, write_waiting
+from mainstem.ratified import Alongside, Ratified, Terms, nothing_else
+from mainstem.ratify import opening, ratify
+from mainstem.snapshot import keep_image
+from mainstem.store import Store
+
+_IMAGE_EVERY = 50  # versions: whether a new image pays is a question that costs a moment itself
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit to one table became.
+
+    `repeated` says that an earlier call with the same token or application transaction had done it. `published` says
+    that the log has it; otherwise `publish_error` says why not yet, and `publish` brings it there.
+    """
+
+    table: str
+    version: int
+    committed_at: datetime
+    txn_id: str
+    group_id: str | None
+    attempts: int
+    repeated: bool
+    published: bool
+    publish_error: str | None = None
+    changed: bool = True  # False where there was nothing to do: no version was made
+
+
+def commit(
+    store: Store,
+    proposals: Sequence[Proposal],
+    *,
+    token: str,
+    authority: str = "catalog",
+    alongside: Alongside = nothing_else,
+) -> dict[str, Committed]:
+    """Ratify proposals as one step and publish them, as the settings say. A lost connection is looked into.
+
+    The database decides by the token: however often this is repeated, it happens once.
+    """
+    settings = store.engine.settings
+    terms = Terms(
+        token=token,
+        group_id=str(uuid4()) if len(proposals) > 1 else None,
+        authority=authority,
+        most_unpublished=settings.max_unpublished or None,
+        publishing=settings.publish_on_commit,
+        alongside=alongside,
+    )
+    for proposal in proposals:
+        proposal.prepare()
+    names = ",".join(each.table.name for each in proposals)
+    with observe.span("commit", tables=names), observe.timed("commit_latency_ms", tables=len(proposals)):
+        done, attempts = _ratified(store, proposals, terms)
+    for each in done:
+        if not each.repeated:
+            observe.count("versions_committed_total", len(each.entries), table=each.name)
+    committed = {
+        each.name: _published(store, each, proposal, terms, attempts)
+        for each, proposal in zip(done, proposals, strict=True)
+    }
+    for each in done:
+        if any(entry.version % _IMAGE_EVERY == 0 for entry in each.entries):
+            keep_image(store, each.name, each.table_id)
+    return committed
+
+
+def _ratified(store: Store, proposals: Sequence[Proposal], terms: Terms) -> tuple[list[Ratified], int]:
+    most = max(1, store.engine.settings.reconnect_attempts)
+    first = opening(proposals, terms.token, kinds=store.engine.capabilities.pipelines)
+    for attempt in range(1, most + 1):
+        try:
+            with store.writing(first) as queries:
+                return ratify(queries, proposals, terms), attempt
+        except CommitUnknown:
+            # Ratifying again asks for the token first, behind the lock that the lost transaction held: if it took
+            # effect, this finds it; if not, this does it.
+            if attempt == most:
+                raise
+            observe.event("commit.unknown", level=30, token=terms.token, attempt=attempt)
+    raise AssertionError("unreachable")
+
+
+def _published(store: Store, done: Ratified, proposal: Proposal, terms: Terms, attempts: int) -> Committed:
+    last = done.entries[-1]
+    error: str | None = None
+    reached = done.published_version >= last.version
+    if terms.publishing and not reached:
+        try:
+            _publish(store, done, proposal)
+            reached = True
+        except MainstemError as failure:
+            # The commit is durable; that the log does not have it yet is no reason to report it as failed.
+            error = str(failure)
+    return Committed(
+        done.name, last.version, last.committed_at, terms.token, terms.group_id, attempts, done.repeated, reached, error
+    )
+
+
+def _publish(store: Store, done: Ratified, proposal: Proposal) -> None:
+    first, last = done.entries[0].version, done.entries[-1].version
+    if not done.repeated and done.published_version == first - 1:
+        row = {"name": done.name, "table_id": done.table_id, "location": done.location}
+        waiting = [Waiting(each.version, each.committed_at, partial(bytes, each.data)) for each in done.entries]
+        Publisher(store, row).publish(waiting, begun=True)
+        keep_up(store, done.name, first=first, last=last, properties=proposal.properties)
+        return
+    # Others are at it. One of those who wait writes for all of them; the next finds its own written, mostly.
+    with store.engine.turn(f"publish {done.table_id}"):
+        brought = write_waiting(store, done.name, until=last)
+    if brought.version > brought.from_version:
+        keep_up(store, done.name, first=brought.from_version + 1, last=brought.version)

@@ -1,0 +1,60 @@
+"""What proposals have become, and on which terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from mainstem.proposal import Proposal
+from mainstem.store import Queries
+
+
+class Entry(NamedTuple):
+    """One version that was written: its number, its time, and the bytes of its commit file."""
+
+    version: int
+    committed_at: datetime
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ratified:
+    """What a proposal has become. `repeated` says that an earlier call with the same token had done it already."""
+
+    name: str
+    table_id: str
+    location: str
+    published_version: int
+    entries: tuple[Entry, ...]
+    repeated: bool = False
+
+    @classmethod
+    def of(
+        cls, proposal: Proposal, published_version: int, entries: tuple[Entry, ...], *, repeated: bool = False
+    ) -> Ratified:
+        """What this proposal has become."""
+        table = proposal.table
+        return cls(table.name, table.table_id, table.location, published_version, entries, repeated)
+
+
+# What else belongs to the same step; it gets what was ratified and says what that has become.
+Alongside = Callable[[Queries, Sequence[Ratified]], Sequence[Ratified]]
+
+
+def nothing_else(queries: Queries, done: Sequence[Ratified]) -> Sequence[Ratified]:
+    """A commit and no more."""
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all commits of one transaction share."""
+
+    token: str
+    group_id: str | None = None
+    authority: str = "catalog"  # who must lead every table; a cut-over wants `log`
+    most_unpublished: int | None = None
+    publishing: bool = False  # whether the caller publishes right afterwards
+    alongside: Alongside = nothing_else
