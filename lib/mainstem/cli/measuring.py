@@ -23,10 +23,10 @@ def bench(
     from mainstem.bench.scale import scale_named
 
     frame = merge(ctx.obj, None, json)
-    size, scratch = scale_named(scale), frame.settings().scratch
+    size, scratch = scale_named(scale), frame.settings().local_scratch
     with frame.output.progress("bench") as advance:
         done = harness.run(
-            size, results, scenarios=scenario or (), spark=frame.spark, scratch=Path(scratch) if scratch else None,
+            size, results, scenarios=scenario or (), spark=frame.spark, scratch=scratch,
             report=advance,
         )  # fmt: skip
     rows = [
