@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,26 @@ def test_a_log_inside_of_a_table_that_a_dead_process_has_left_is_swept_and_its_d
     assert [path.name for path in inside.iterdir()] == ["part-0.parquet"]
     assert not left.exists()
     drop_folder(Folder(inside))
+
+
+def test_delta_finds_out_nothing_of_a_mount_by_jobs_of_its_own(
+    lake: Catalog, folder: Path, spark: SparkSession
+) -> None:
+    table = lake.create_table("sales.jobs", location=str(folder / "jobs"), schema="id BIGINT")
+    context = spark.sparkContext
+
+    def jobs(name: str, act: Callable[[], object]) -> int:
+        context.setJobGroup(name, name)
+        try:
+            act()
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        return len(context.statusTracker().getJobIdsForGroup(name))
+
+    rows = spark.range(0, 10, 1, 1)
+    assert jobs("append", lambda: table.append(rows)) == 1  # that of the append itself
+    frame = table.read(where="id < 5")
+    assert jobs("read", frame.collect) <= 2
 
 
 def test_a_new_process_sweeps_what_dead_ones_have_left_and_nothing_else(

@@ -23,7 +23,7 @@ from mainstem.deltalog.writing import LogWriter
 from mainstem.errors import VersionNotFound
 from mainstem.model import Action, Protocol
 from mainstem.mount.absolute import FullPaths
-from mainstem.mount.checksum import checksum_name, checksum_without_files
+from mainstem.mount.checksum import Seen, checksum_name
 from mainstem.mount.folder import Folder
 from mainstem.mount.scratch import drop_folder, new_folder, remember_log
 from mainstem.proposal import NO_VERSION
@@ -123,10 +123,12 @@ def mount_state(
             state = open_state(
                 snapshot, now_ms=now_ms, choice=choice, tombstones="none", protocol=_open(snapshot.protocol)
             )
-            write_state(log.rewritten(state), writer=log.writer, kind="classic", spark=spark)
+            seen = Seen()
+            state = replace(log.rewritten(state), watcher=seen)
+            written = write_state(state, writer=log.writer, kind="classic", spark=spark)
             log.writer.create(commit_name(snapshot.version), _first_line(snapshot, info))
-            if choice == NO_FILES:
-                log.writer.create(checksum_name(snapshot.version), checksum_without_files(state))
+            if seen.files == written.add_files:  # unless executors have written it
+                log.writer.create(checksum_name(snapshot.version), seen.checksum(state))
             version = snapshot.version
             for version, actions in staged:
                 log.commit(version, actions)
