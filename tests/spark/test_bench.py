@@ -25,6 +25,7 @@ TINY = replace(
     commits=Recipe(adds=300, removes=100, commits=60),
     history=Recipe(adds=3000, removes=2800, commits=400),
     large=Recipe(adds=400, removes=150, commits=30),
+    few=Recipe(adds=40, removes=10, commits=15),
     matching=7,
     partitions=(1, 2),
     rounds=1,
@@ -34,7 +35,7 @@ TINY = replace(
 )
 WORK = {
     "cold_open": 200, "many_commits": 200, "history": 200, "head": 39, "reopen": 200, "predicate": 7,
-    "importing": 442, "large": 250,
+    "importing": 442, "large": 250, "selective": 1000, "append": 1, "deleting": 1,
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ class Scale:
     commits: Recipe  # the same files in many more commits
     history: Recipe  # ten times the commits and actions, as many live files
     large: Recipe  # for Spark
+    few: Recipe  # a table so small that Delta has its state at once
     matching: int  # files that the predicate finds
     partitions: tuple[int, ...]  # settings of Delta Spark for the large log, of which the best one counts
     rounds: int  # turns of what takes milliseconds
@@ -31,6 +32,7 @@ FULL = Scale(
     commits=Recipe(adds=144_000, removes=43_176, commits=50_000),
     history=Recipe(adds=1_440_000, removes=1_339_176, commits=20_000),
     large=Recipe(adds=5_000_000, removes=2_000_000, commits=20_000),
+    few=Recipe(adds=1500, removes=500, commits=202),
     matching=35,
     partitions=(16, 50, 100),
     rounds=50,
@@ -43,6 +45,7 @@ SMALL = Scale(
     commits=Recipe(adds=7200, removes=2159, commits=2500),
     history=Recipe(adds=72_000, removes=66_959, commits=2000),
     large=Recipe(adds=50_000, removes=20_000, commits=500),
+    few=Recipe(adds=1500, removes=500, commits=202),
     matching=35,
     partitions=(2, 50),
     rounds=5,

@@ -1,7 +1,19 @@
 """The scenarios, in the order in which they run. A new one is a module of its own and one line here."""
 
 from mainstem.bench.scenario import Scenario
-from mainstem.bench.scenarios import cold_open, head, history, importing, large, many_commits, predicate, reopen
+from mainstem.bench.scenarios import (
+    append,
+    cold_open,
+    deleting,
+    head,
+    history,
+    importing,
+    large,
+    many_commits,
+    predicate,
+    reopen,
+    selective,
+)
 
 SCENARIOS: tuple[Scenario, ...] = (
     cold_open.SCENARIO,
@@ -11,5 +23,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     reopen.SCENARIO,
     predicate.SCENARIO,
     importing.SCENARIO,
-    large.SCENARIO,  # last: it fills the disk and the JVM
+    large.SCENARIO,  # late: from here on disk and JVM are full
+    selective.SCENARIO,
+    append.SCENARIO,  # these two change their tables
+    deleting.SCENARIO,
 )
