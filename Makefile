@@ -32,6 +32,10 @@ test-fast: $(READY) ## the tests that need neither Spark nor a server, in second
 test-all: $(READY) ## every test, the slow ones too
 	$(BIN)/python -m pytest
 
+.PHONY: s3
+s3: $(READY) ## data on an S3 API, with Hadoop's S3A and a store that the tests start
+	$(BIN)/python -m pytest tests/s3
+
 .PHONY: lint
 lint: $(READY) ## format, style, types, layers
 	$(BIN)/ruff format --check lib jobs tests

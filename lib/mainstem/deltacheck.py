@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mainstem import observe
+from mainstem.deltalog.location import open_location
 from mainstem.errors import CorruptLog
 from mainstem.identity import is_absolute
 from mainstem.importer import Check, Imported
@@ -26,8 +27,9 @@ def compare(spark: SparkSession) -> Check:
     """
 
     def check(imported: Imported, queries: Queries) -> None:
+        root = open_location(imported.location).hadoop_path
         try:
-            frame = spark.read.format("delta").option("versionAsOf", imported.version).load(imported.location)
+            frame = spark.read.format("delta").option("versionAsOf", imported.version).load(root)
             theirs = {_place(path) for path in frame.inputFiles()}
         except Exception as error:
             if not is_spark_error(error):
@@ -35,7 +37,6 @@ def compare(spark: SparkSession) -> Check:
             reason = " ".join(str(error).split())[:200]
             observe.event("import.not_compared", level=30, table=imported.name, reason=reason)
             return
-        root = imported.location.rstrip("/")
         ours = {_place_of(row["path"], root) for row in queries.rows("live_paths", table_id=imported.table_id)}
         if theirs - ours:
             theirs -= _left_over(imported, queries, root, theirs - ours)

@@ -57,9 +57,16 @@ TEXT: Final[Kind[str]] = Kind("a text", lambda text: (text,))
 BOOL: Final[Kind[bool]] = Kind(
     "true or false", lambda text: (_WORDS[text.lower()],) if text.lower() in _WORDS else None
 )
-PATH: Final[Kind[Path | None]] = Kind(
-    "a path, or empty", lambda text: None if "\0" in text else (Path(text) if text else None,)
-)
+_STORE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def _place(text: str) -> tuple[Path | str | None] | None:
+    if "\0" in text:
+        return None
+    return (text.rstrip("/"),) if _STORE.match(text) else (Path(text) if text else None,)
+
+
+PLACE: Final[Kind[Path | str | None]] = Kind("a path, a URI of an object store, or empty", _place)
 MOUNT: Final[Kind[str]] = Kind(
     "viewfs or absolute", lambda text: (text.lower(),) if text.lower() in ("viewfs", "absolute") else None
 )
@@ -164,7 +171,7 @@ class Settings:
         "mount",
         MOUNT,
         "viewfs",
-        "how a log is laid over a table: viewfs, or absolute paths, which are for reading alone",
+        "how a log is laid over a table: viewfs, or absolute paths where Hadoop's viewfs is not to be had",
     )
     publish_on_commit = Setting("publish_on_commit", BOOL, True, "whether a commit is published right after it")
     publish_attempts = Setting("publish_attempts", COUNT, 3, "tries to write a file of the log before it is a failure")
@@ -181,8 +188,13 @@ class Settings:
     )
     log_level = Setting("log_level", LEVEL, "WARNING", "least level that is logged")
     scratch = Setting(
-        "scratch", PATH, None, "directory for temporary files and mounted logs; empty is the system's own"
+        "scratch", PLACE, None, "folder for temporary files and mounted logs, or a URI; empty is the system's own"
     )
+
+    @property
+    def local_scratch(self) -> Path | None:
+        """The folder for temporary files of this process: an object store is for mounted logs alone."""
+        return self.scratch if isinstance(self.scratch, Path) else None
 
     def __init__(self, given: Mapping[str, _Given]) -> None:
         self._given = {name: given.get(name, _Given(each.default, "default")) for name, each in SETTINGS.items()}

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
@@ -58,6 +60,7 @@ SLOW = {
     "constraint": Kind({**NO_ICT, **CHECK}),
     "everything": Kind({**ICT, **CHECK, **DV, **MAPPING, **ROW_IDS, **FEED}, partitioned=True),
 }
+SLOW_ENGINES = [pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "duckdb")]
 # Names and moments that differ between any two tables.
 OWN = {"delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName"}
 
@@ -240,11 +243,20 @@ def outcome(act: Callable[[], object]) -> str | None:
     return None
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Catalog]:
-    with open_catalog(f"sqlite:///{tmp_path_factory.mktemp('matrix')}/lake.db", spark=spark) as opened:
+@pytest.fixture(scope="module", params=["sqlite", *SLOW_ENGINES])
+def lake(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> Iterator[Catalog]:
+    """A catalog: in every run on SQLite, in the slow run on the others, too."""
+    folder, schema = tmp_path_factory.mktemp("matrix"), f"matrix_{uuid4().hex[:12]}"
+    server = request.getfixturevalue("postgres_uri") if request.param == "postgres" else None
+    uri = f"{request.param}:///{folder}/lake.db" if server is None else f"{server}?schema={schema}"
+    with open_catalog(uri, spark=spark) as opened:
         opened.migrate()
         yield opened
+    if server is not None:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
 
 
 @pytest.mark.spark

@@ -1,4 +1,7 @@
-"""An operation on a mount that holds only the files which it can touch stages what it would on a full one."""
+"""An operation on a mount that holds only the files which it can touch stages what it would on a full one.
+
+And one on a mount of absolute paths stages what it would on one by viewfs.
+"""
 
 from __future__ import annotations
 
@@ -113,13 +116,25 @@ def test_an_operation_on_a_pruned_mount_stages_what_it_does_on_a_full_one(
     assert table.version == 3  # nothing of it was committed
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_on_absolute_paths_stages_what_it_does_on_viewfs(
+    name: str, lake: Catalog, table: Table, spark: SparkSession
+) -> None:
+    _, operate = OPERATIONS[name]
+    with open_catalog(str(lake.uri), spark=spark, mount_files=0, mount="absolute") as other:
+        assert staged(other, table, operate, spark) == staged(lake, table, operate, spark)
+    assert table.version == 3
+
+
 def staged(lake: Catalog, table: Table, operate: Operation, spark: SparkSession) -> tuple[int, list[Any]]:
     """How many files the mount had, and what was staged, without the names of new files."""
     with lake.transaction() as transaction:
         changed = transaction.table(table.name)
         operate(changed, spark)
         assert changed._mount is not None
-        checkpoint = next(changed._mount.log.glob("*.checkpoint.parquet"))
+        assert changed._mount.place.local is not None
+        checkpoint = next(changed._mount.place.local.glob("_delta_log/*.checkpoint.parquet"))
         paths = pq.ParquetFile(checkpoint).read(columns=["add.path"])["add"].to_pylist()
         files = sum(path is not None for path in paths)
         known = set(table.snapshot().to_arrow()["path"].to_pylist())

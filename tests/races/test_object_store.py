@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from deltalake import DeltaTable
-from s3 import S3, s3_server
+from s3server import S3, s3_server
 from tables import SCHEMA, add, paths, remove
 
 from mainstem import Catalog, ForeignCommit, Table, UsageError, open_catalog

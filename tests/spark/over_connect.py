@@ -16,7 +16,7 @@ import pyspark
 from pyspark.sql import SparkSession
 from table_rows import all_rows
 
-from mainstem import importer, open_catalog
+from mainstem import Catalog, Table, importer, open_catalog
 
 VERSION = 6
 WHERE = "p = '\\' OR 1=1 --' OR id < 100"
@@ -59,7 +59,12 @@ def outcome(spark: SparkSession, uri: str, log: str, delta: str) -> dict[str, An
 def data(spark: SparkSession, uri: str, folder: Path) -> dict[str, Any]:
     """Rows in and out through a mount."""
     with open_catalog(uri, spark=spark, scratch=folder / "scratch") as catalog:
-        table = catalog.create_table("by.rows", location=str(folder / "rows"), schema="id BIGINT, p STRING")
+        table = catalog.create_table(
+            "by.rows",
+            location=str(folder / "rows"),
+            schema="id BIGINT, p STRING",
+            properties={"delta.enableChangeDataFeed": "true"},
+        )
         table.append(spark.range(6).selectExpr("id", "'a' AS p"))
         table.delete("id = 3")
         with catalog.transaction() as tx:
@@ -77,7 +82,33 @@ def data(spark: SparkSession, uri: str, folder: Path) -> dict[str, Any]:
             == sorted(tuple(row) for row in spark.read.format("delta").load(table.location).collect()),
             "first": table.read(version=1, where="id > 3").count(),
             "history": [entry.operation for entry in table.history()],
+            **more(spark, catalog, table),
         }
+
+
+def more(spark: SparkSession, catalog: Catalog, table: Table) -> dict[str, Any]:
+    """Every other operation, and what does not work, with its error."""
+    import great_expectations as gx
+
+    version = table.version
+    table.update(set={"p": "'u'"}, where="id = 0")
+    table.overwrite(spark.range(5, 6).selectExpr("id", "'w' AS p"), replace_where="id = 5")
+    table.optimize()
+    table.alter("ADD COLUMNS (note STRING)")
+    with catalog.transaction() as tx:
+        tx.table("by.rows").append(spark.range(9, 10).selectExpr("id", "'g' AS p", "'n' AS note"))
+        tx.require([gx.expectations.ExpectColumnValuesToNotBeNull(column="id")], on="by.rows", scope="added")
+    changes = table.changes(from_version=version + 1).where("_change_type != 'update_preimage'").count()
+    view = catalog.views(tables=["by.rows"])["by.rows"]
+    ids = sorted(row.id for row in spark.sql(f"SELECT id FROM {view} WHERE p IN ('u', 'w', 'g')").collect())
+    table.restore(version=version)
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "'s' AS p")
+    try:
+        stream.writeStream.foreachBatch(table.foreach_batch("loader")).start()
+        refused = None
+    except Exception as error:
+        refused = f"{type(error).__name__}: {error}"
+    return {"changes": changes, "ids": ids, "restored": table.read().count(), "stream": refused}
 
 
 def main(port: str, log: str, delta: str, *uris: str) -> None:

@@ -28,6 +28,7 @@ TINY = replace(
     written=Recipe(adds=40, removes=10, commits=20),
     each=1,
     bulk=20,
+    few=Recipe(adds=40, removes=10, commits=15),
     matching=7,
     partitions=(1, 2),
     rounds=1,
@@ -38,7 +39,7 @@ TINY = replace(
 WORK = {
     "cold_open": 200, "many_commits": 200, "history": 200, "head": 39, "reopen": 200, "predicate": 7,
     "importing": 442, "large": 250, "commits_1": 8, "commits_4": 4, "commits_16": 16, "commits_4_tables": 4,
-    "commits_16_tables": 16, "bulk": 20,
+    "commits_16_tables": 16, "bulk": 20, "selective": 1000, "append": 1, "deleting": 1,
 }  # fmt: skip
 
 

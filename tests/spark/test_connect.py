@@ -96,3 +96,10 @@ def test_rows_are_read_written_and_merged_and_nothing_stays_behind(found: dict[s
     assert (found["data"]["rows"], found["data"]["published"], found["data"]["first"]) == (expected, True, 2)
     assert found["data"]["history"] == ["MERGE", "DELETE", "WRITE", "CREATE TABLE"]
     assert found["left"] == []
+
+
+def test_every_other_operation_works_but_a_stream_cannot_take_a_catalog_along(found: dict[str, Any]) -> None:
+    data = found["data"]
+    assert (data["ids"], data["restored"]) == ([0, 5, 9], 6)
+    assert data["changes"] > 0
+    assert data["stream"] is not None

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mainstem import Catalog, Table, open_catalog
 from mainstem.errors import UnsupportedFeature, UsageError
 from mainstem.mount import scratch, sweep
+from mainstem.mount.folder import Folder
 from mainstem.mount.scratch import drop_folder
 from mainstem.operations import reading
 
@@ -61,8 +62,14 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(row.id for row in frame.select("id").collect())
 
 
+def home_of(lake: Catalog) -> Path:
+    home = scratch._home(lake.settings).local
+    assert home is not None
+    return home
+
+
 def folders(lake: Catalog) -> set[Path]:
-    home = scratch._home(lake.settings)
+    home = home_of(lake)
     return set(home.iterdir()) if home.is_dir() else set()
 
 
@@ -73,7 +80,8 @@ def links(spark: SparkSession) -> set[str]:
 def mounted_files(uri: str, lake: Catalog) -> list[str]:
     """The files in the scratch checkpoint of a mount that is open."""
     (mount,) = (kept.mount for kept in lake._reader._mounts.values() if kept.mount.uri == uri)
-    checkpoint = pq.ParquetFile(next(mount.log.glob("*.checkpoint.parquet")))
+    assert mount.place.local is not None
+    checkpoint = pq.ParquetFile(next(mount.place.local.glob("_delta_log/*.checkpoint.parquet")))
     rows = checkpoint.read(columns=["add.path"])["add"].to_pylist()
     return [row["path"] for row in rows if row is not None]
 
@@ -150,9 +158,7 @@ def test_all_of_a_large_table_is_read_from_the_published_log_if_it_is_there(
         table.publish()
 
 
-def test_with_absolute_paths_everything_is_read_and_nothing_is_written(
-    lake: Catalog, orders: Table, folder: Path, spark: SparkSession
-) -> None:
+def test_with_absolute_paths_the_same_is_read(lake: Catalog, orders: Table, folder: Path, spark: SparkSession) -> None:
     before = links(spark)
     with open_catalog(str(lake.uri), spark=spark, scratch=folder / "absolute", mount="absolute") as other:
         table = other.table("sales.orders")
@@ -165,26 +171,84 @@ def test_with_absolute_paths_everything_is_read_and_nothing_is_written(
         assert ids(table.read(where="p = 'o/dd' AND id < 8")) == [1, 5, 7]
         mine, theirs = table.changes(from_version=1, to_version=3), orders.changes(from_version=1, to_version=3)
         assert sorted(map(str, mine.collect())) == sorted(map(str, theirs.collect()))
-        version = table.version
-        with pytest.raises(UnsupportedFeature, match="absolute paths") as caught:
-            table.delete("id = 1")
-        assert "spark.mainstem.mount" in str(caught.value)
+        assert not list(Path(orders.location).glob("mainstem-*"))
+
+
+def test_with_absolute_paths_what_is_written_is_the_tables_own_and_the_log_that_it_took_is_gone(
+    lake: Catalog, orders: Table, folder: Path, spark: SparkSession
+) -> None:
+    root, version = Path(orders.location), orders.version
+    with open_catalog(str(lake.uri), spark=spark, scratch=folder / "absolute", mount="absolute") as other:
+        table = other.table("sales.orders")
         with other.transaction() as transaction:
+            changed = transaction.table("sales.orders").delete("id IN (1, 4)")
+            transaction.sql("INSERT INTO {t} VALUES (100L, 'new ü')", t="sales.orders")
+            assert len(list(root.glob("mainstem-*/_delta_log"))) == 1
+            assert ids(changed.read()) == [*(each for each in IDS if each not in (1, 4)), 100]
             found = transaction.sql("SELECT count(*) AS n FROM {t}", t="sales.orders")
             assert found is not None
-            assert found.collect()[0].n == len(IDS)
-            with pytest.raises(UnsupportedFeature, match="absolute paths"):
-                transaction.sql(
-                    "WITH s AS (SELECT 1L AS id, 'x' AS p) INSERT INTO {t} SELECT * FROM s", t="sales.orders"
-                )
-        assert table.version == version
+            assert found.collect()[0].n == len(IDS) - 1
+        assert not list(root.glob("mainstem-*/_delta_log"))
+        with other.transaction() as transaction:
+            transaction.table("sales.orders").read().count()
+        with pytest.raises(ZeroDivisionError), other.transaction() as transaction:
+            transaction.table("sales.orders").append(spark.range(1).selectExpr("id", "'x' AS p"))
+            _ = 1 // 0
+        assert len(folders(other)) == 0
+        expected = [*(each for each in IDS if each not in (1, 4)), 100]
+        assert ids(table.read()) == ids(orders.read()) == expected
+        assert ids(spark.read.format("delta").load(orders.location)) == expected
+        paths = orders.snapshot().to_arrow()["path"].to_pylist()
+        assert not any(path.startswith(("/", "file:")) for path in paths)
+        table.restore(version=version)
+        # What the transaction that failed has written is no more than any file that belongs to no version.
+        orphans = table.vacuum(retention_hours=0, short_retention="allow", dry_run=True).paths
+        assert any(path.startswith("mainstem-") for path in orphans)
+
+
+def test_a_log_inside_of_a_table_that_a_dead_process_has_left_is_swept_and_its_data_stays(
+    lake: Catalog, orders: Table
+) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    inside = Path(orders.location) / "mainstem-dead"
+    (inside / "_delta_log").mkdir(parents=True)
+    (inside / "part-0.parquet").touch()
+    left = home_of(lake) / "left inside"
+    left.mkdir(parents=True)
+    (left / "owner").write_text(f"{dead.pid} 12345 {scratch._machine()}")
+    (left / "elsewhere").write_text(f"{inside}/_delta_log")
+    assert sweep(lake.settings) == 1
+    assert [path.name for path in inside.iterdir()] == ["part-0.parquet"]
+    assert not left.exists()
+    drop_folder(Folder(inside))
+
+
+def test_delta_finds_out_nothing_of_a_mount_by_jobs_of_its_own(
+    lake: Catalog, folder: Path, spark: SparkSession
+) -> None:
+    table = lake.create_table("sales.jobs", location=str(folder / "jobs"), schema="id BIGINT")
+    context = spark.sparkContext
+
+    def jobs(name: str, act: Callable[[], object]) -> int:
+        context.setJobGroup(name, name)
+        try:
+            act()
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        return len(context.statusTracker().getJobIdsForGroup(name))
+
+    rows = spark.range(0, 10, 1, 1)
+    assert jobs("append", lambda: table.append(rows)) == 1  # that of the append itself
+    frame = table.read(where="id < 5")
+    assert jobs("read", frame.collect) <= 2
 
 
 def test_a_new_process_sweeps_what_dead_ones_have_left_and_nothing_else(
     lake: Catalog, orders: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.read()
-    home = scratch._home(lake.settings)
+    home = home_of(lake)
     mine = folders(lake)
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -214,7 +278,7 @@ def test_a_new_process_sweeps_what_dead_ones_have_left_and_nothing_else(
     assert gone.exists()
     assert sweep(lake.settings) == 1
     for path in kept:
-        drop_folder(path)
+        drop_folder(Folder(path))
 
 
 def test_a_scratch_folder_that_cannot_be_used_is_told_and_so_is_one_that_executors_do_not_see(
@@ -241,9 +305,19 @@ def test_a_scratch_folder_that_cannot_be_used_is_told_and_so_is_one_that_executo
         """The session, as it would answer if it ran elsewhere."""
 
         conf: Any = type("Conf", (), {"get": staticmethod(lambda key, default=None: "spark://host:7077")})
+        read = spark.read
 
+    elsewhere: Any = OnACluster()
     with open_catalog(str(lake.uri), spark=spark) as other, pytest.raises(UsageError, match="on a cluster"):
-        scratch.new_folder(other.settings, OnACluster())  # type: ignore[arg-type]
+        scratch.new_folder(other.settings, elsewhere)
+    with open_catalog(str(lake.uri), spark=spark, scratch=folder / "shared") as other:
+        drop_folder(scratch.new_folder(other.settings, elsewhere))
+        monkeypatch.setattr(scratch, "_swept", set())
+        monkeypatch.setattr(Folder, "write", lambda self, name, text: None)  # what we write, nobody else sees
+        with pytest.raises(UsageError, match=r"scratch folder .* does not see what this process writes") as caught:
+            scratch.new_folder(other.settings, elsewhere)
+        assert "spark.mainstem.scratch" in str(caught.value)
+        assert folders(other) == set()
 
 
 def test_mounts_that_were_used_lately_stay_however_many_and_older_ones_go(

@@ -157,6 +157,7 @@ def test_nothing_reads_the_environment_at_import() -> None:
         ("busy_timeout", "1e-05", 1e-05),
         ("log_level", "debug", "DEBUG"),
         ("scratch", "rel/dir", Path("rel/dir")),
+        ("scratch", "s3://lake/scratch/", "s3://lake/scratch"),
     ],
 )
 def test_a_value_is_read_as_its_kind(name: str, text: str, value: object) -> None:
@@ -184,8 +185,8 @@ def test_a_value_is_read_as_its_kind(name: str, text: str, value: object) -> Non
         ("busy_timeout", "1e9", "a number of seconds"),
         ("log_level", "LOUD", "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"),
         ("mount", "nfs", "viewfs or absolute"),
-        ("scratch", "a\0b", "a path, or empty"),
-        ("scratch", ["a"], "a path, or empty"),
+        ("scratch", "a\0b", "a path, a URI of an object store, or empty"),
+        ("scratch", ["a"], "a path, a URI of an object store, or empty"),
         ("catalog", parse_uri("postgresql://u:pw@h/db", environ={}), "a text"),
     ],
 )

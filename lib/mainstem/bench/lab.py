@@ -124,19 +124,21 @@ class Lab:
                 self._undo.callback(shutil.rmtree, folder, ignore_errors=True)
         return self._logs[recipe, since]
 
-    def catalog(self, engine: str, recipe: Recipe) -> str:
-        """The address of a catalog whose one table, `TABLE`, has the recipe's rows.
+    def catalog(self, engine: str, recipe: Recipe, *, location: Path | None = None) -> str:
+        """The address of a catalog whose one table, `TABLE`, has the recipe's rows; where its files are matters to few.
 
         Postgres is let do at once what its autovacuum would do a minute later.
         """
         if (engine, recipe) not in self._catalogs:
             uri = (
-                self._reused_catalog(engine, recipe) if self._keep else self._undo.enter_context(self.new_catalog(engine))
+                self._reused_catalog(engine, recipe)
+                if self._keep
+                else self._undo.enter_context(self.new_catalog(engine))
             )
             with open_catalog(uri) as catalog:
                 if not catalog.tables():
                     self.report(f"{engine} with {recipe.actions:,} actions in {recipe.commits:,} commits")
-                    write_catalog(recipe, catalog.store, name=TABLE, location=str(self._folder))
+                    write_catalog(recipe, catalog.store, name=TABLE, location=str(location or self._folder))
                     if engine == "postgres":
                         self._vacuum(uri)
             self._catalogs[engine, recipe] = uri

@@ -20,6 +20,7 @@ class Scale:
     written: Recipe  # what commits are made to
     each: int  # commits of each writer in a turn; one writer alone makes eight times as many
     bulk: int  # adds of a large commit
+    few: Recipe  # a table so small that Delta has its state at once
     matching: int  # files that the predicate finds
     partitions: tuple[int, ...]  # settings of Delta Spark for the large log, of which the best one counts
     rounds: int  # turns of what takes milliseconds
@@ -37,6 +38,7 @@ FULL = Scale(
     written=Recipe(adds=10_000, removes=3_000, commits=1000),
     each=16,
     bulk=100_000,
+    few=Recipe(adds=1500, removes=500, commits=202),
     matching=35,
     partitions=(16, 50, 100),
     rounds=50,
@@ -52,6 +54,7 @@ SMALL = Scale(
     written=Recipe(adds=1000, removes=300, commits=100),
     each=4,
     bulk=5000,
+    few=Recipe(adds=1500, removes=500, commits=202),
     matching=35,
     partitions=(2, 50),
     rounds=5,

@@ -104,20 +104,29 @@ def delta_spark_open(spark: SparkSession, log: Path, *, partitions: int, rounds:
 
 def delta_spark_cold(spark: SparkSession, log: Path, partitions: int, consume: Callable[[DataFrame], int]) -> Turn:
     """Delta's snapshot with nothing cached, and all its live files given to `consume`."""
+    return delta_cold(spark, partitions, lambda: consume(delta_files(spark, log)))
+
+
+def delta_cold(
+    spark: SparkSession, partitions: int, call: Callable[[], int], *, before: Callable[[], int] | None = None
+) -> Turn:
+    """Something that Delta does with nothing cached, or after `before`, with what that has left in the cache."""
 
     @contextmanager
     def turn() -> Iterator[Callable[[], int]]:
-        before = spark.conf.get(_PARTITIONS, None)
+        known = spark.conf.get(_PARTITIONS, None)
         spark.conf.set(_PARTITIONS, str(partitions))
         clear_delta_cache(spark)
         try:
-            yield lambda: consume(delta_files(spark, log))
+            if before is not None:
+                before()
+            yield call
         finally:
             clear_delta_cache(spark)
-            if before is None:
+            if known is None:
                 spark.conf.unset(_PARTITIONS)
             else:
-                spark.conf.set(_PARTITIONS, before)
+                spark.conf.set(_PARTITIONS, known)
 
     return turn
 

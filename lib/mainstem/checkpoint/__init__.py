@@ -2,7 +2,7 @@
 
 from mainstem.checkpoint.cleanup import Cleanup, clean_log
 from mainstem.checkpoint.properties import due
-from mainstem.checkpoint.state import ALL_FILES, NO_FILES, Choice, State, matching, open_state
+from mainstem.checkpoint.state import ALL_FILES, NO_FILES, Choice, State, Watcher, matching, open_state
 from mainstem.checkpoint.table import write_checkpoint
 from mainstem.checkpoint.upkeep import keep_up
 from mainstem.checkpoint.writing import WrittenCheckpoint, write_state
@@ -13,6 +13,7 @@ __all__ = [
     "Choice",
     "Cleanup",
     "State",
+    "Watcher",
     "WrittenCheckpoint",
     "clean_log",
     "due",

@@ -52,7 +52,7 @@ def spark_parts(
         if kind == "classic":
             frame = _in_parts(frame, state, columns, spark)
         try:
-            _write(frame, f"{_spark_place(writer)}/{folder}", columns.codec, spark)
+            _write(frame, f"{writer.location.hadoop_path}/{LOG}/{folder}", columns.codec, spark)
         except PySparkException as error:
             if columns.typed:
                 raise NotParsed from error  # perhaps; if it is not the reason, the next attempt says what is
@@ -161,12 +161,6 @@ def _write(frame: DataFrame, place: str, codec: str, spark: SparkSession) -> Non
             spark.conf.unset(_FORMAT_CHECK)
         else:
             spark.conf.set(_FORMAT_CHECK, before)
-
-
-def _spark_place(writer: LogWriter) -> str:
-    """The log as Spark names it. A local path is taken as it is: Spark does not decode percent signs."""
-    local = writer.location.local
-    return f"{writer.location.uri}/{LOG}" if local is None else f"file:{local}/{LOG}"
 
 
 def _parts(writer: LogWriter, folder: str, schema: pa.Schema, count: int) -> list[Part]:

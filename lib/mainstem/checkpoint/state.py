@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mainstem import pruning
 from mainstem.checkpoint import properties as said
@@ -12,7 +12,8 @@ from mainstem.checkpoint.described import Described, described
 from mainstem.checkpoint.files import ADD_COLUMNS, REMOVE_COLUMNS
 from mainstem.columns import Column
 from mainstem.identity import app_key
-from mainstem.model import FIRST_SEQ, DomainMetadata, Protocol, Txn
+from mainstem.model import FIRST_SEQ, DomainMetadata, Txn
+from mainstem.model import Protocol as TableProtocol
 from mainstem.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ def matching(where: str, snapshot: Snapshot) -> Choice:
     return Choice(condition, values, pruning.inlined_condition(where, snapshot, engine))
 
 
+class Watcher(Protocol):
+    """Sees the live files of a state as they are read, each time from the beginning."""
+
+    def begin(self) -> None: ...
+    def page(self, rows: pa.Table) -> None: ...
+
+
 @dataclass(frozen=True)
 class State:
     """What a checkpoint of one version says. Reading it twice gives the same rows.
@@ -56,13 +64,14 @@ class State:
     """
 
     snapshot: Snapshot
-    protocol: Protocol
+    protocol: TableProtocol
     transactions: tuple[Txn, ...]
     domains: tuple[DomainMetadata, ...]
     choice: Choice
     tombstones_since: int | None
     page_rows: int = PAGE_ROWS
     rewrite: Callable[[pa.Table], pa.Table] | None = None
+    watcher: Watcher | None = None
 
     @property
     def version(self) -> int:
@@ -81,7 +90,9 @@ class State:
     def adds(self) -> Iterator[pa.Table]:
         """The live files, page by page, as ADD_COLUMNS."""
         pages = self._live_pages()
-        return pages if self.rewrite is None else map(self.rewrite, pages)
+        if self.rewrite is not None:
+            pages = map(self.rewrite, pages)
+        return pages if self.watcher is None else _watched(pages, self.watcher)
 
     def _live_pages(self) -> Iterator[pa.Table]:
         if self.choice == NO_FILES:
@@ -145,13 +156,20 @@ class State:
             after = (page.column("version")[-1].as_py(), page.column("seq")[-1].as_py())
 
 
+def _watched(pages: Iterator[pa.Table], watcher: Watcher) -> Iterator[pa.Table]:
+    watcher.begin()
+    for page in pages:
+        watcher.page(page)
+        yield page
+
+
 def open_state(
     snapshot: Snapshot,
     *,
     now_ms: int,
     choice: Choice = ALL_FILES,
     tombstones: Literal["retained", "none"] = "retained",
-    protocol: Protocol | None = None,
+    protocol: TableProtocol | None = None,
 ) -> State:
     """The state of a snapshot as Delta would write it down at a moment: tombstones and transactions age.
 

@@ -74,7 +74,7 @@ def write_state(
     settings = state.snapshot.store.engine.settings
     with (
         observe.span("checkpoint.write", table=state.snapshot.table, version=state.version, kind=job.kind),
-        TemporaryDirectory(prefix="mainstem-", dir=settings.scratch) as scratch,
+        TemporaryDirectory(prefix="mainstem-", dir=settings.local_scratch) as scratch,
     ):
         try:
             written, hint = _write(job, spark, Path(scratch), settings.checkpoint_files)

@@ -31,7 +31,7 @@ def bench(
     from mainstem.bench.scale import scale_named
 
     frame = merge(ctx.obj, None, json)
-    size, scratch = scale_named(scale), frame.settings().scratch
+    size, scratch = scale_named(scale), frame.settings().local_scratch
     if prepare:
         if place is None:
             raise UsageError("what is prepared needs a place.", hint="Give --place FOLDER.")
@@ -40,7 +40,7 @@ def bench(
         return
     with frame.output.progress("bench") as advance:
         done = harness.run(
-            size, results, scenarios=scenario or (), spark=frame.spark, scratch=Path(scratch) if scratch else None,
+            size, results, scenarios=scenario or (), spark=frame.spark, scratch=scratch,
             place=place, postgres=postgres, report=advance,
         )  # fmt: skip
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
@@ -16,6 +16,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # Hadoop's names for the same stores, so that a location works in Spark and here.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasbs": "az", "wasb": "az", "abfs": "abfss"}
 _REMOTE = frozenset({"s3", "gs", "abfss", "az", "adl", "azure"})
+_HADOOP = {"s3": "s3a", "s3n": "s3a", "az": "wasbs"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,19 @@ class Location:
     uri: str
     store: ObjectStore
     local: Path | None
+
+    @property
+    def hadoop_uri(self) -> str:
+        """The same as a URI for Hadoop: by its own scheme, percent-encoded, and a local one with a single slash."""
+        if self.local is not None:
+            return f"file:{quote(str(self.local))}"
+        scheme, _, rest = self.uri.partition("://")
+        return f"{_HADOOP.get(scheme.lower(), scheme)}://{quote(unquote(rest))}"
+
+    @property
+    def hadoop_path(self) -> str:
+        """The same as Spark's readers and writers want it, who take a percent sign for itself."""
+        return f"file:{self.local}" if self.local is not None else unquote(self.hadoop_uri)
 
 
 def open_location(location: str) -> Location:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 import orjson
@@ -17,15 +14,18 @@ from mainstem import jvm, observe
 from mainstem.checkpoint import NO_FILES, Choice, State, open_state, write_state
 from mainstem.conflicts.features import without_writer_features
 from mainstem.deltalog.actions import parse_commit
+from mainstem.deltalog.files import LOG, LogDirectory
 from mainstem.deltalog.location import Location, open_location
 from mainstem.deltalog.names import commit_name
 from mainstem.deltalog.protocol import FENCE
 from mainstem.deltalog.serialize import serialize_commit
 from mainstem.deltalog.writing import LogWriter
-from mainstem.errors import UnsupportedFeature
+from mainstem.errors import VersionNotFound
 from mainstem.model import Action, Protocol
-from mainstem.mount.absolute import absolute_actions, absolute_rows
-from mainstem.mount.scratch import drop_folder, new_folder
+from mainstem.mount.absolute import FullPaths
+from mainstem.mount.checksum import Seen, checksum_name
+from mainstem.mount.folder import Folder
+from mainstem.mount.scratch import drop_folder, new_folder, remember_log
 from mainstem.proposal import NO_VERSION
 from mainstem.recorded import RecordedVersion, recorded
 from mainstem.settings import Settings
@@ -35,38 +35,31 @@ from mainstem.versions import to_millis
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOG = "_delta_log"
-_ASCII = re.compile(r"[\x00-\x7f]+")
-# Hadoop's names for the stores that obstore knows by others.
-_HADOOP = {"s3": "s3a", "s3n": "s3a", "az": "wasbs"}
+Purpose = Literal["read", "write"]
 
 
 @dataclass
 class Mount:
     """A Delta table at `uri` whose log is ours and whose data is the table's own. Closing it twice does no harm.
 
-    `version` is the last version that it was given; what Delta commits here gets the next ones.
+    `version` is the last version that it was given; what Delta commits here gets the next ones. `place` is where the
+    log is, and `folder` what is removed at the end.
     """
 
     uri: str
-    folder: Path
+    place: Location
+    folder: Folder
     version: int
     choice: Choice
     spark: SparkSession
     links: Mapping[str, str] = field(default_factory=dict)
-    table: str = "table"
-    writable: bool = True
+    full_paths: FullPaths | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _closed: bool = False
     _sessions: list[SparkSession] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self.show_to(self.spark)
-
-    @property
-    def log(self) -> Path:
-        """The folder of the scratch log."""
-        return self.folder / self.table / _LOG
 
     @property
     def sql_name(self) -> str:
@@ -80,23 +73,21 @@ class Mount:
             for key, target in self.links.items():
                 spark.conf.set(key, target)
 
-    def require_writable(self, table: str) -> None:
-        """Raise `UnsupportedFeature` if what Delta writes here would not land in the table."""
-        if not self.writable:
-            raise UnsupportedFeature(
-                f"{table} cannot be written through a mount of absolute paths: new files would not land in the table.",
-                hint="Nothing was written. Set spark.mainstem.mount to viewfs.",
-                table=table,
-            )
-
     def staged(self, *, table_root: str, since: int | None = None) -> list[tuple[int, list[Action]]]:
         """The versions that Delta has committed here after `since`, the mount's own version if not given."""
-        found = []
+        found: list[tuple[int, list[Action]]] = []
         version = (self.version if since is None else since) + 1
-        while (file := self.log / commit_name(version)).exists():
-            found.append((version, parse_commit(file.read_bytes(), file=file.name, table_root=table_root)))
+        log = LogDirectory(self.place)
+        while True:
+            try:
+                data = log.read(version)
+            except VersionNotFound:
+                return found
+            actions = parse_commit(data, file=commit_name(version), table_root=table_root)
+            if self.full_paths is not None:
+                actions = self.full_paths.back(actions, table_root=table_root)
+            found.append((version, actions))
             version += 1
-        return found
 
     def close(self) -> None:
         """Take it down: the scratch log, and what Spark and Delta remember of it."""
@@ -117,6 +108,7 @@ def mount_state(
     location: str,
     choice: Choice,
     spark: SparkSession,
+    purpose: Purpose = "read",
     staged: Iterable[tuple[int, Sequence[Action]]] = (),
 ) -> Mount:
     """The table at a snapshot's version, with the files of `choice` only, and staged versions on top of it."""
@@ -124,16 +116,19 @@ def mount_state(
     with observe.span("mount", table=snapshot.table, version=snapshot.version):
         folder = new_folder(settings, spark)
         try:
-            place = open_location(location)
-            log = _ScratchLog(folder, place, absolute=settings.mount == "absolute")
+            log = _ScratchLog(folder, open_location(location), settings, purpose)
             with snapshot.reading() as queries:
                 now_ms = to_millis(queries.now())
                 info = recorded(queries, snapshot.table_id, first=snapshot.version, last=snapshot.version, shapes=())
             state = open_state(
                 snapshot, now_ms=now_ms, choice=choice, tombstones="none", protocol=_open(snapshot.protocol)
             )
-            write_state(log.rewritten(state), writer=log.writer, kind="classic", spark=spark)
+            seen = Seen()
+            state = replace(log.rewritten(state), watcher=seen)
+            written = write_state(state, writer=log.writer, kind="classic", spark=spark)
             log.writer.create(commit_name(snapshot.version), _first_line(snapshot, info))
+            if seen.files == written.add_files:  # unless executors have written it
+                log.writer.create(checksum_name(snapshot.version), seen.checksum(state))
             version = snapshot.version
             for version, actions in staged:
                 log.commit(version, actions)
@@ -146,8 +141,8 @@ def mount_state(
 def new_place(*, spark: SparkSession, settings: Settings) -> Mount:
     """Where Delta can create a table, over nobody's data: a new table is its log alone."""
     folder = new_folder(settings, spark)
-    created = folder / "created"
-    return Mount(f"file:{created}", folder, NO_VERSION, NO_FILES, spark, table=created.name)
+    place = (folder / "created").make().location
+    return Mount(place.hadoop_path, place, folder, NO_VERSION, NO_FILES, spark)
 
 
 def mount_changes(
@@ -160,7 +155,7 @@ def mount_changes(
         return mount_state(before, location=location, choice=NO_FILES, spark=spark, staged=staged)
     folder = new_folder(settings, spark)
     try:
-        log = _ScratchLog(folder, open_location(location), absolute=settings.mount == "absolute")
+        log = _ScratchLog(folder, open_location(location), settings, "read")
         for each in versions:
             log.commit(each.version, each.actions)
         return log.mounted(versions[-1].version, NO_FILES, spark)
@@ -187,49 +182,43 @@ def _first_line(snapshot: Snapshot, info: Sequence[RecordedVersion]) -> bytes:
 
 
 class _ScratchLog:
-    """The log of one mount while it is made: over the table's folder, or beside it with paths in full."""
+    """The log of one mount while it is made: laid over the table's folder, or with paths in full.
 
-    def __init__(self, folder: Path, location: Location, *, absolute: bool) -> None:
-        self.writer = LogWriter(open_location(str(folder / "table")))
+    Without viewfs a log for writing lies inside of the table's folder: what Delta writes lands beside its log.
+    """
+
+    def __init__(self, folder: Folder, location: Location, settings: Settings, purpose: Purpose) -> None:
         self._folder = folder
         self._location = location
-        self._root = _raw_root(location) if absolute else None
+        self._full_paths: FullPaths | None = None
+        table = folder / "table"
+        if settings.mount == "absolute":
+            inside = f"mainstem-{uuid4().hex}" if purpose == "write" else ""
+            self._full_paths = FullPaths(location, inside=inside)
+            if inside:
+                table = Folder(location.local or location.uri) / inside
+                remember_log(folder, table / LOG)
+        (table / LOG).make()
+        self.writer = LogWriter(table.location)
 
     def rewritten(self, state: State) -> State:
-        root = self._root
-        return state if root is None else replace(state, rewrite=lambda rows: absolute_rows(rows, root))
+        return state if self._full_paths is None else replace(state, rewrite=self._full_paths.rows)
 
     def commit(self, version: int, actions: Sequence[Action]) -> None:
-        shown = _unfenced(actions) if self._root is None else absolute_actions(_unfenced(actions), self._root)
+        shown = _unfenced(actions)
+        if self._full_paths is not None:
+            shown = self._full_paths.actions(shown)
         self.writer.create(commit_name(version), serialize_commit(shown))
 
     def mounted(self, version: int, choice: Choice, spark: SparkSession) -> Mount:
-        if self._root is not None:
-            return Mount(f"file:{self._folder / 'table'}", self._folder, version, choice, spark, writable=False)
+        place = self.writer.location
+        if self._full_paths is not None:
+            full = self._full_paths
+            return Mount(place.hadoop_path, place, self._folder, version, choice, spark, full_paths=full)
         name = f"m{uuid4().hex}"  # a fresh one for every mount: Hadoop remembers file systems by it
         table = f"fs.viewfs.mounttable.{name}"
         links = {
-            f"{table}.link./{_LOG}": hadoop_uri(open_location(str(self._folder / "table" / _LOG))),
-            f"{table}.linkFallback": hadoop_uri(self._location),
+            f"{table}.link./{LOG}": f"{place.hadoop_uri}/{LOG}",
+            f"{table}.linkFallback": self._location.hadoop_uri,
         }
-        return Mount(f"viewfs://{name}/", self._folder, version, choice, spark, links)
-
-
-def hadoop_uri(location: Location) -> str:
-    """A location as Hadoop wants it for a link: percent-encoded, and a local one with a single slash."""
-    if location.local is not None:
-        return f"file:{quote(str(location.local))}"
-    scheme, _, rest = location.uri.partition("://")
-    return f"{_HADOOP.get(scheme, scheme)}://{rest}"
-
-
-def hadoop_path(location: Location) -> str:
-    """A location as Spark's readers want it, who encode it themselves."""
-    return hadoop_uri(location) if location.local is None else str(location.local)
-
-
-def _raw_root(location: Location) -> str:
-    """A table's folder before its files' paths: encoded, but for what is not ASCII, on which UPDATE and MERGE fail."""
-    if location.local is None:
-        return hadoop_uri(location)
-    return f"file:{_ASCII.sub(lambda found: quote(found[0]), str(location.local))}"
+        return Mount(f"viewfs://{name}/", place, self._folder, version, choice, spark, links)

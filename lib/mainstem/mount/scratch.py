@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import tempfile
 import threading
@@ -14,20 +13,25 @@ from uuid import uuid4
 
 from mainstem import observe
 from mainstem.errors import UsageError
+from mainstem.mount.folder import Folder
+from mainstem.session import is_spark_error
 from mainstem.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OWNER = "owner"
-_HINT = "Set spark.mainstem.scratch to a folder that this process and all executors can write."
+_ELSEWHERE = "elsewhere"
+_HINT = (
+    "Set spark.mainstem.scratch to a folder, or a URI of an object store, that this process and executors can write."
+)
 # Hadoop's viewfs makes a URI of a link's target without encoding it, and fails on what a URI cannot hold.
 _UNLINKABLE = re.compile(r'[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]')
-_swept: set[Path] = set()
+_swept: set[str] = set()
 _sweeping = threading.Lock()
 
 
-def new_folder(settings: Settings, spark: SparkSession) -> Path:
+def new_folder(settings: Settings, spark: SparkSession) -> Folder:
     """An empty folder for one mount. It says which process it belongs to, so that others know when it is left over.
 
     The first one of a process sweeps what dead ones have left in the same place.
@@ -41,49 +45,65 @@ def new_folder(settings: Settings, spark: SparkSession) -> Path:
             scratch=str(home),
         )
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        folder = home / uuid4().hex
-        folder.mkdir()
-        (folder / _OWNER).write_text(f"{os.getpid()} {_started(os.getpid())} {_machine()}")
-        (folder / "table" / "_delta_log").mkdir(parents=True)
+        with _sweeping:
+            if str(home) not in _swept:
+                _require_seen(home, spark)
+                sweep(settings)
+                _swept.add(str(home))
+        folder = (home / uuid4().hex).make()
+        folder.write(_OWNER, f"{os.getpid()} {_started(os.getpid())} {_machine()}")
     except OSError as error:
         raise UsageError(
             f"the scratch folder {home} cannot be used: {error.strerror or error}.", hint=_HINT, scratch=str(home)
         ) from error
-    with _sweeping:
-        if home not in _swept:
-            _swept.add(home)
-            sweep(settings)
     return folder
 
 
-def drop_folder(folder: Path) -> None:
-    """Remove a mount's folder; what is gone already is gone."""
-    shutil.rmtree(folder, ignore_errors=True)
+def remember_log(folder: Folder, log: Folder) -> None:
+    """Let a mount's folder name a log that is elsewhere, so that whoever sweeps the one sweeps the other."""
+    folder.write(_ELSEWHERE, str(log))
+
+
+def drop_folder(folder: Folder) -> None:
+    """Remove a mount's folder, and the log that it names if that is elsewhere; what is gone already is gone.
+
+    Data beside such a log stays: it is the table's, or will be taken by its vacuum.
+    """
+    try:
+        place = folder.read(_ELSEWHERE)
+    except OSError:
+        place = ""
+    if place:
+        log = Folder(Path(place)) if place.startswith("/") else Folder(place)
+        log.drop()
+        if log.local is not None:
+            Folder(log.local.parent).drop_if_empty()
+    folder.drop()
 
 
 def sweep(settings: Settings) -> int:
     """Remove the folders of processes of this machine that are no more; how many they were."""
     home, swept = _home(settings), 0
-    if not home.is_dir():
-        return 0
-    for folder in home.iterdir():
+    for name in home.folders():
         try:
-            pid, started, machine = (folder / _OWNER).read_text().split(maxsplit=2)
+            pid, started, machine = (home / name).read(_OWNER).split(maxsplit=2)
             left = machine == _machine() and _started(int(pid)) != started
         except (OSError, ValueError):
             continue  # somebody is just making it, or it is none of ours
         if left:
-            drop_folder(folder)
+            drop_folder(home / name)
             swept += 1
     if swept:
         observe.event("mount.swept", folders=swept, scratch=str(home))
     return swept
 
 
-def _home(settings: Settings) -> Path:
+def _home(settings: Settings) -> Folder:
     # A folder a user: what one has made, another may not be allowed to write.
-    return Path(settings.scratch or tempfile.gettempdir()).absolute() / f"mainstem-mounts-{os.getuid()}"
+    name, given = f"mainstem-mounts-{os.getuid()}", settings.scratch
+    if isinstance(given, str):
+        return Folder(given) / name
+    return Folder(Path(given or tempfile.gettempdir()).absolute() / name)
 
 
 def _require_seen_by_executors(settings: Settings, spark: SparkSession) -> None:
@@ -94,6 +114,28 @@ def _require_seen_by_executors(settings: Settings, spark: SparkSession) -> None:
             f"this session runs on a cluster ({master}), and no scratch folder is set that its executors see.",
             hint=_HINT,
         )
+
+
+def _require_seen(home: Folder, spark: SparkSession) -> None:
+    """Let an executor read what this process has written, where the two may be on different machines."""
+    master = spark.conf.get("spark.master", None) or "local"
+    if master.startswith("local") and not type(spark).__module__.startswith("pyspark.sql.connect"):
+        return
+    probe = (home / f"probe-{uuid4().hex}").make()
+    try:
+        probe.write("seen", "by all")
+        found = spark.read.text(f"{probe.location.hadoop_path}/seen").collect()
+        assert [row.value for row in found] == ["by all"]
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        raise UsageError(
+            f"the scratch folder {home} cannot be used: Spark ({master}) does not see what this process writes there.",
+            hint=_HINT,
+            scratch=str(home),
+        ) from error
+    finally:
+        probe.drop()
 
 
 def _machine() -> str:

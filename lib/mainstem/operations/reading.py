@@ -13,7 +13,7 @@ from mainstem.checkpoint import ALL_FILES, matching
 from mainstem.deltalog.location import open_location
 from mainstem.deltalog.protocol import refuse_unreadable
 from mainstem.errors import UsageError, VersionNotFound
-from mainstem.mount import Mount, hadoop_path, mount_changes, mount_state
+from mainstem.mount import Mount, mount_changes, mount_state
 from mainstem.recorded import recorded
 from mainstem.snapshot import Snapshot, open_snapshot
 
@@ -59,7 +59,7 @@ class Reader:
         spark = snapshot.session()
         most = snapshot.store.engine.settings.driver_files
         if where is None and snapshot.version <= published and snapshot.has_more_files_than(most):
-            path = hadoop_path(open_location(location))
+            path = open_location(location).hadoop_path
             return spark.read.format("delta").option("versionAsOf", snapshot.version).load(path)
 
         def build() -> Mount:

@@ -14,7 +14,7 @@ from mainstem.deltalog.protocol import FENCE, refuse_unreadable, refuse_unwritab
 from mainstem.errors import UsageError
 from mainstem.identity import canonical_path
 from mainstem.model import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, Txn
-from mainstem.mount import Mount, mount_state
+from mainstem.mount import Mount, Purpose, mount_state
 from mainstem.operations.merging import Merge
 from mainstem.operations.sqltexts import assignments, literal, quoted
 from mainstem.proposal import NO_VERSION, Commit
@@ -60,7 +60,7 @@ class DataTable(StagedTable):
         """The rows in files that this transaction adds, as they are after all that is staged."""
         if self._added is not None:
             self._added.close()
-        self._added = self._mount_of(NO_FILES)
+        self._added = self._mount_of(NO_FILES, "read")
         return self.spark.read.format("delta").load(self._added.uri)
 
     def added(self) -> list[AddFile]:
@@ -176,7 +176,6 @@ class DataTable(StagedTable):
         if self.state.protocol is not None:
             refuse_unwritable(self.state.protocol, table=self.name)
         mount = self.mounted(choice)
-        mount.require_writable(self.name)
         operate(self.spark, mount)
         self.take_new(reads)
         return self
@@ -186,7 +185,6 @@ class DataTable(StagedTable):
         assert self._mount is not None
         before = self.state.read_version + len(self.commits)
         for _, actions in self._mount.staged(table_root=self.state.root, since=before):
-            self._mount.require_writable(self.name)
             self.take(actions, reads(actions))
         self._mounted = len(self.commits)
 
@@ -253,11 +251,11 @@ class DataTable(StagedTable):
         ):
             return mount
         self.close()
-        self._mount = self._mount_of(choice)
+        self._mount = self._mount_of(choice, "write")
         self._mounted = len(self.commits)
         return self._mount
 
-    def _mount_of(self, choice: Choice) -> Mount:
+    def _mount_of(self, choice: Choice, purpose: Purpose) -> Mount:
         first = self.state.read_version + 1
         staged = [
             (first + place, _with_info(commit.actions, self._transaction.provisional_ms(first + place)))
@@ -268,6 +266,7 @@ class DataTable(StagedTable):
             location=self.state.location,
             choice=choice,
             spark=self.spark,
+            purpose=purpose,
             staged=staged,
         )
 

@@ -2,9 +2,11 @@
 
 from mainstem.bench.scenario import Scenario
 from mainstem.bench.scenarios import (
+    append,
     bulk,
     cold_open,
     commits,
+    deleting,
     head,
     history,
     importing,
@@ -12,6 +14,7 @@ from mainstem.bench.scenarios import (
     many_commits,
     predicate,
     reopen,
+    selective,
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -24,5 +27,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     importing.SCENARIO,
     *commits.SCENARIOS,
     bulk.SCENARIO,
-    large.SCENARIO,  # last: it fills the disk and the JVM
+    large.SCENARIO,  # late: from here on disk and JVM are full
+    selective.SCENARIO,
+    append.SCENARIO,  # these two change their tables
+    deleting.SCENARIO,
 )

@@ -16,7 +16,6 @@ from mainstem.deltalog.names import Checkpoint, commit_name
 from mainstem.errors import MainstemError
 from mainstem.jvm import delta_state
 from mainstem.model import Action
-from mainstem.mount import hadoop_path
 from mainstem.session import is_spark_error
 from mainstem.validate.commits import (
     checkpoint_describes,
@@ -78,7 +77,7 @@ def checkpoints_equal(subject: Subject) -> Iterator[Finding]:
 
 
 def _read(subject: Subject, checkpoint: Checkpoint) -> tuple[DataFrame, list[Action]]:
-    spark, root = subject.spark, f"{hadoop_path(subject.place)}/{LOG}"
+    spark, root = subject.spark, f"{subject.place.hadoop_path}/{LOG}"
     names = [file.name for file in checkpoint.files]
     others = list(top_actions(subject.log, checkpoint)) if names[0].endswith(".json") else []
     sidecars = [f"{root}/{SIDECARS}/{name}" for name in checkpoint_sidecars(subject.log, checkpoint)]
@@ -194,7 +193,7 @@ def _sampled(subject: Subject) -> list[int]:
 def _as_delta(subject: Subject, version: int) -> Iterator[Finding]:
     snapshot = subject.at(version)
     size = snapshot.size().files
-    uri = hadoop_path(subject.place)
+    uri = subject.place.hadoop_path
     state = delta_state(subject.spark, uri, version, files=size)
     if state is None:
         yield from _as_input_files(subject, uri, version, size)
