@@ -13,6 +13,7 @@ from mainstem.creation import first_actions
 from mainstem.driverload import Progress
 from mainstem.engines import Engine, open_engine
 from mainstem.errors import UsageError
+from mainstem.follower import FollowedOne, follow_all
 from mainstem.operations import DataTransaction, Reader, create, make_views
 from mainstem.reconcile import Reconciled, reconcile
 from mainstem.retry import run_again
@@ -139,6 +140,10 @@ class Catalog:
             self.store, location, name=name, force=force, up_to_version=up_to_version, dry_run=dry_run,
             progress=progress, check=check, spark=self._spark,
         )  # fmt: skip
+
+    def follow(self, *, progress: Progress = lambda done, total: None) -> list[FollowedOne]:
+        """Bring in what the log of every table has beyond its head, and say what came of each."""
+        return follow_all(self.store, progress=progress)
 
     def publish(self, *, progress: Progress = lambda done, total: None) -> list[Reconciled]:
         """Publish what waits in every table, and say what came of each; see `mainstem.reconcile.reconcile`."""
