@@ -10,7 +10,6 @@ import os
 import sqlite3
 import tempfile
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -29,33 +28,36 @@ spark = build_session("audit")
 
 # %%
 def sign_ups(day):
-    email = "CASE WHEN id % 3 = 0 THEN NULL ELSE concat('user', id, '@example.org') END" if day >= 8 else (
-        "concat('user', id, '@example.org')"
-    )
-    first = day * 1000
-    return spark.range(first, first + 400 + 40 * day, 1, 4).selectExpr(
+    email = "concat('user', id, '@example.org')"
+    if day >= 8:
+        email = f"CASE WHEN id % 3 = 0 THEN NULL ELSE {email} END"
+    return spark.range(1000 * day, 1000 * day + 400 + 40 * day, 1, 4).selectExpr(
         "id", f"{email} AS email", "CASE WHEN id % 10 < 8 THEN 'DE' ELSE NULL END AS country"
     )
 
 
+table = f"delta.`{folder.name}/customers`"
+times = []
 for day in range(21):
-    who = "shop-2.0" if day >= 8 else "shop-1.9"
-    sign_ups(day).write.format("delta").mode("append").option("userMetadata", who).save("customers")
+    release = "shop-2.0" if day >= 8 else "shop-1.9"
+    sign_ups(day).write.format("delta").mode("append").option("userMetadata", release).save("customers")
+    times.append((day, 9))
     if day % 5 == 4:
-        spark.sql(f"DELETE FROM delta.`{folder.name}/customers` WHERE id BETWEEN {day * 1000} AND {day * 1000 + 20}")
+        spark.sql(f"DELETE FROM {table} WHERE id BETWEEN {1000 * day} AND {1000 * day + 20}")
+        times.append((day, 12))
     if day % 7 == 6:
-        spark.sql(f"OPTIMIZE delta.`{folder.name}/customers`").collect()
+        spark.sql(f"OPTIMIZE {table}").collect()
+        times.append((day, 22))
 
 # %% [markdown]
 # All of that took seconds, and a plot over seconds teaches nothing. The time of a Delta commit is the time of its file, so
 # the files get the times which they would have had.
 
 # %%
-commits = sorted(Path("customers/_delta_log").glob("*.json"))
-begin = datetime(2026, 10, 26, 9, tzinfo=UTC)
-for version, commit in enumerate(commits):
-    moment = (begin + timedelta(days=21) * version / len(commits)).timestamp()
-    os.utime(commit, (moment, moment))
+begin = datetime(2026, 10, 26, tzinfo=UTC)
+for version, (day, hour) in enumerate(times):
+    moment = (begin + timedelta(days=day, hours=hour)).timestamp()
+    os.utime(f"customers/_delta_log/{version:020}.json", (moment, moment))
 
 # %%
 catalog = open_catalog("sqlite:///lake.db", spark=spark)
@@ -122,24 +124,33 @@ plt.show()
 # %% [markdown]
 # Rows grow steadily. Files saw-tooth: each day leaves four small ones, and each OPTIMIZE puts them together.
 #
-# ## How large the files are
+# ## How large the files are, and how long they live
 #
-# A snapshot at any version lists its live files, so the table can be looked at before and after a compaction.
+# A row of `dl_add_files` says when a file came, how large it is, and when it went. Every line below is one file: the whole
+# life of the table in one picture. What a vertical line at a version would cross is the table at that version.
 
 # %%
-compaction = int(growth[growth.operation == "OPTIMIZE"].version.iloc[-1])
-sizes = {
-    f"version {version}, {label}": customers.snapshot(version=version).to_arrow(columns=["size_bytes"]).to_pandas()
-    for version, label in ((compaction - 1, "before OPTIMIZE"), (compaction, "after it"))
-}
+files = pd.read_sql(
+    """
+    SELECT f.version, f.removed_version, f.size_bytes / 1000.0 AS kilobytes, o.operation
+    FROM dl_add_files f JOIN vw_operations o ON o.table_id = f.table_id AND o.version = f.version
+    """,
+    lake,
+)
+files["until"] = files.removed_version.fillna(len(times))
 
-figure, axes = plt.subplots()
-for (label, found), colour in zip(sizes.items(), ("#c1553b", "#2a6f97"), strict=True):
-    kilobytes = (found.size_bytes / 1000).sort_values(ascending=False).reset_index(drop=True)
-    axes.plot(range(1, len(kilobytes) + 1), kilobytes, "o-", ms=4, label=f"{label}: {len(kilobytes)} files", color=colour)
-axes.set(title="Sizes of the live files", xlabel="file, the largest first", ylabel="kB", yscale="log")
-axes.legend(frameon=False)
+figure, axes = plt.subplots(figsize=(9, 3.6))
+for operation, colour in COLOURS.items():
+    these = files[files.operation == operation]
+    axes.hlines(these.kilobytes, these.version, these.until, color=colour, lw=1.2, label=f"added by {operation}")
+axes.set(title="Files of crm.customers: size and span", xlabel="version", ylabel="kB", yscale="log")
+axes.yaxis.set_major_formatter("{x:g}")
+axes.legend(frameon=False, loc="center left")
 plt.show()
+
+# %% [markdown]
+# Two bands: a few kilobytes each from the daily writes, and the compacted files, each larger than the last, because each
+# holds all rows so far. A table of only small files would show it here long before a reader feels it.
 
 # %% [markdown]
 # ## Since when is a column empty?

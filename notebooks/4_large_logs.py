@@ -12,6 +12,7 @@
 import contextlib
 import io
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -102,7 +103,8 @@ def plan(frame):
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         frame.explain(mode="formatted")
-    return said.getvalue().split("\n\n")[0]  # the operators; their details follow
+    tree = said.getvalue().split("\n\n")[0]  # the operators; their details follow
+    return re.sub(r"JDBCRelation\(\(SELECT (.*?) FROM (\w+).*?rows_of_query\)", r"\2 (\1)", tree, flags=re.DOTALL)
 
 
 with open_catalog(f"{server.uri()}?schema=lake", spark=spark, jdbc_slices=2) as two:
