@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from jinja2 import Environment
 
 from mainstem import UsageError
 from mainstem.airflowvalues import COMMIT_INFO_TEMPLATE, connection_uri, run_info, run_info_of
@@ -40,9 +41,8 @@ def test_a_run_is_named_by_the_environment_of_what_it_starts() -> None:
 
 
 def test_the_template_gives_the_same_as_the_context() -> None:
-    jinja2 = pytest.importorskip("jinja2")
     task = SimpleNamespace(**{**RUN, "run_id": 'a "quoted" <run>'}, map_index=-1)
-    text = jinja2.Environment().from_string(COMMIT_INFO_TEMPLATE).render(ti=task)
+    text = Environment().from_string(COMMIT_INFO_TEMPLATE).render(ti=task)
     assert orjson.loads(text) == run_info({"ti": task})
 
 
