@@ -53,6 +53,22 @@ SCALE ?= full
 bench: $(READY) ## Mainstem beside Delta Spark and delta-rs; SCALE=small takes minutes, SCENARIOS="head reopen" some
 	$(BIN)/mainstem bench --scale $(SCALE) $(SCENARIOS)
 
+.venv/.notebooks: $(READY)
+	@.ci/setup dev,notebooks
+	@touch $@
+
+.PHONY: notebooks
+notebooks: .venv/.notebooks ## run every notebook from top to bottom, and keep what it shows
+	$(BIN)/python -m pytest tests/notebooks
+
+.venv-airflow/.ready: $(READY) constraints-airflow.txt .ci/airflow
+	@.ci/airflow
+	@touch $@
+
+.PHONY: airflow
+airflow: .venv-airflow/.ready ## parse the example DAGs and run them for real, in an Airflow of their own
+	$(BIN)/python -m pytest tests/airflow
+
 .PHONY: dist
 dist: $(READY) ## the wheel, for --py-files
 	@rm -rf dist build

@@ -15,6 +15,7 @@ from mainstem.creation import first_actions
 from mainstem.driverload import Progress
 from mainstem.engines import Engine, open_engine
 from mainstem.errors import UsageError
+from mainstem.follower import FollowedOne, follow_all
 from mainstem.operations import DataTransaction, Reader, create, make_views
 from mainstem.rebuild import RebuiltLog, rebuild_log
 from mainstem.reconcile import Reconciled, reconcile
@@ -162,6 +163,10 @@ class Catalog:
         if authority == "catalog":
             self.table(name).cutover()
         return imported
+
+    def follow(self, *, progress: Progress = lambda done, total: None) -> list[FollowedOne]:
+        """Bring in what the log of every table has beyond its head, and say what came of each."""
+        return follow_all(self.store, progress=progress)
 
     def publish(self, *, progress: Progress = lambda done, total: None) -> list[Reconciled]:
         """Publish what waits in every table, and say what came of each; see `mainstem.reconcile.reconcile`."""

@@ -12,7 +12,7 @@ from mainstem.deltalog.files import LogDirectory
 from mainstem.deltalog.history import commit_timestamps, in_commit_timestamps_from, replay_plan
 from mainstem.deltalog.names import Listing
 from mainstem.deltalog.protocol import refuse_unreadable
-from mainstem.errors import ConflictError, ForeignCommit, TableNotFound, UsageError
+from mainstem.errors import ConflictError, ForeignCommit, MainstemError, TableNotFound, UsageError
 from mainstem.loggedversion import LoggedVersion
 from mainstem.model import Action, Metadata, Protocol
 from mainstem.rows import METADATA
@@ -59,6 +59,33 @@ def follow(store: Store, name: str, *, progress: Progress = lambda version, newe
             keep_image(store, name, table["table_id"])
         observe.event("follow.done", table=name, from_version=start, version=head)
         return Followed(name, start, head)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedOne:
+    """What came of one of many tables: how far it came, or why not. `exit_code` is 0 where all went well."""
+
+    name: str
+    version: int
+    versions: int
+    error: str | None = None
+    hint: str | None = None
+    exit_code: int = 0
+
+
+def follow_all(store: Store, *, progress: Progress = lambda done, total: None) -> list[FollowedOne]:
+    """Follow every table whose log leads. One that fails does not hold up the others."""
+    tables = [row for row in store.rows("tables_all") if row["authority"] == "log"]
+    done = []
+    for place, table in enumerate(tables, start=1):
+        try:
+            one = follow(store, table["name"])
+            done.append(FollowedOne(one.name, one.version, one.versions))
+        except MainstemError as error:
+            head = int(table["current_version"])
+            done.append(FollowedOne(table["name"], head, 0, error.message, error.hint, error.exit_code))
+        progress(place, len(tables))
+    return done
 
 
 def _followed_table(store: Store, name: str) -> Row:

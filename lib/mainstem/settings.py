@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, overload
 
+import orjson
+
 from mainstem.errors import UsageError, mask
 from mainstem.uri import CatalogUri, shown_uri
 
@@ -50,6 +52,13 @@ def _seconds(text: str) -> tuple[float] | None:
     return (float(text),) if plain else None
 
 
+def _is_object(text: str) -> bool:
+    try:
+        return not text or isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
 COUNT: Final[Kind[int]] = Kind("a whole number from 1", lambda text: _whole(text, least=1))
 WHOLE: Final[Kind[int]] = Kind("a whole number from 0", lambda text: _whole(text, least=0))
 SECONDS: Final[Kind[float]] = Kind("a number of seconds from 0, such as 2.5", _seconds)
@@ -70,6 +79,7 @@ PLACE: Final[Kind[Path | str | None]] = Kind("a path, a URI of an object store, 
 MOUNT: Final[Kind[str]] = Kind(
     "viewfs or absolute", lambda text: (text.lower(),) if text.lower() in ("viewfs", "absolute") else None
 )
+OBJECT: Final[Kind[str]] = Kind("a JSON object, or empty", lambda text: (text,) if _is_object(text) else None)
 LEVEL: Final[Kind[str]] = Kind(
     f"one of {', '.join(_LEVELS)}", lambda text: (text.upper(),) if text.upper() in _LEVELS else None
 )
@@ -186,6 +196,7 @@ class Settings:
     validate_files = Setting(
         "validate_files", WHOLE, 100_000, "live files up to which validation works on the driver, also with a session"
     )
+    commit_info = Setting("commit_info", OBJECT, "", "what the commitInfo of every commit says too, as a JSON object")
     log_level = Setting("log_level", LEVEL, "WARNING", "least level that is logged")
     scratch = Setting(
         "scratch", PLACE, None, "folder for temporary files and mounted logs, or a URI; empty is the system's own"

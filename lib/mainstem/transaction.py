@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+import orjson
+
 from mainstem.committing import Committed, commit
 from mainstem.conflicts import Reads, read_predicate
 from mainstem.deltalog.objects import actions_of
@@ -131,6 +133,7 @@ class Transaction:
         self.store = store
         self.token = txn_id or str(uuid4())
         self.info = {
+            **_usable(_standing_info(store)),
             **_usable(info or {}),
             "userName": committer or _user(),
             "engineInfo": f"Mainstem/{_own_version()}",
@@ -208,6 +211,11 @@ def _application(txn: tuple[str, int]) -> tuple[str, int]:
     if not app_id or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
         raise UsageError(f"{txn!r} is no application transaction.", hint="Give txn=('application', number).")
     return app_id, number
+
+
+def _standing_info(store: Store) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(store.engine.settings.commit_info or "{}")
+    return found
 
 
 def _usable(info: Mapping[str, Any]) -> Mapping[str, Any]:

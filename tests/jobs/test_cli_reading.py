@@ -144,6 +144,22 @@ def test_a_follower_goes_on_until_it_is_interrupted(
     assert catalog.table("t").version == 3
 
 
+def test_every_table_whose_log_leads_is_followed_and_one_that_fails_holds_up_none(
+    mainstem: Mainstem, log: Log, tmp_path: Path
+) -> None:
+    other, torn = Log.begin(tmp_path / "other", add("x")), Log.begin(tmp_path / "torn", add("y"))
+    for name, each in (("a.torn", torn), ("b.other", other), ("c.orders", log)):
+        mainstem("import", each.location, "--name", name)
+    assert mainstem("cutover", "c.orders").code == 0
+    other.commit(add("z"))
+    torn.write(b'{"add":')
+    done = mainstem("follow", "--all", "--json")
+    assert done.code == 8
+    found = [(each["name"], each["version"], each["versions"], each["exit_code"]) for each in done.data]
+    assert found == [("a.torn", 0, 0, 8), ("b.other", 1, 1, 0)]
+    assert "00000000000000000001.json, line 1" in done.data[0]["error"]
+
+
 def broken(log: Log) -> None:
     log.write(b'{"add":')
 
@@ -177,6 +193,8 @@ def nothing(log: Log) -> None:
         (("follow", "t"), newer, 7, "unsupported_feature", "timeTravelV9"),
         (("follow", "t"), anew, 3, "foreign_commit", "no longer has version 2"),
         (("follow", "nobody"), nothing, 5, "table_not_found", "no table nobody"),
+        (("follow",), nothing, 2, "usage", "or --all"),
+        (("follow", "t", "--all"), nothing, 2, "usage", "or --all"),
         (("follow", "t", "--interval", "0"), nothing, 2, "usage", "--interval"),
         (("show", "nobody"), nothing, 5, "table_not_found", "no table nobody"),
         (("show", "t", "--version", "9"), nothing, 5, "version_not_found", "no version 9"),

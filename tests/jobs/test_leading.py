@@ -152,3 +152,17 @@ def test_doctor_reports_lags_failures_and_foreign_commits_each_with_the_next_ste
     assert code == 3
     [(text, hint, code)] = found["logs"]
     assert ("delta-rs" in text, "version 2 to 3 of t" in text, hint, code) == (True, True, "mainstem resolve t", 3)
+
+
+def test_a_command_that_airflow_starts_names_its_run_in_the_commit(
+    lake: Catalog, tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.import_table(str(by_deltars(tmp_path / "t")), name="t")
+    for name, value in (("DAG_ID", "adopt"), ("TASK_ID", "cutover"), ("DAG_RUN_ID", "r1"), ("TRY_NUMBER", "1")):
+        monkeypatch.setenv(f"AIRFLOW_CTX_{name}", value)
+    run = {"dag_id": "adopt", "task_id": "cutover", "run_id": "r1", "try_number": 1}
+    assert shell.json("cutover", "t")[0] == 0
+    monkeypatch.setenv("MAINSTEM_COMMIT_INFO", '{"airflow": "no"}')
+    assert shell.json("rollback", "t")[0] == 0
+    infos = [json.loads(entry.commit_info or "{}") for entry in lake.table("t").history(limit=2)]
+    assert [info["airflow"] for info in infos] == ["no", run]

@@ -64,6 +64,7 @@ def test_without_any_place_every_setting_has_its_default() -> None:
         "mirror_lag": 300.0,
         "checkpoint_files": 5_000_000,
         "validate_files": 100_000,
+        "commit_info": "",
         "log_level": "WARNING",
         "scratch": None,
     }
@@ -99,7 +100,7 @@ def test_each_place_wins_over_the_next_and_is_named() -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_can_be_given_in_every_place(name: str) -> None:
-    kept = {"log_level": "ERROR", "catalog": "sqlite:///l.db", "mount": "absolute"}
+    kept = {"log_level": "ERROR", "catalog": "sqlite:///l.db", "mount": "absolute", "commit_info": '{"team": "x"}'}
     texts = {**kept, "scratch": "/s", "publish_on_commit": "false"}
     values = {**kept, "scratch": Path("/s"), "publish_on_commit": False}
     text, value = texts.get(name, "7"), values.get(name, 7)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 import typer
 from typer.core import TyperGroup
 
 from mainstem import session
+from mainstem.airflowvalues import run_info_of
 from mainstem.catalog import Catalog, open_catalog
 from mainstem.console import Output
 from mainstem.settings import Settings, load_settings
@@ -40,8 +43,11 @@ class Frame:
         """The catalog that the settings name, with logging set up as they say; with a session where one is needed."""
         if needs_spark and self.spark is None:
             self.spark = session.build_session("mainstem")
-        logging.basicConfig(level=self.settings().log_level, format="%(asctime)s %(levelname)s %(message)s")
-        return open_catalog(spark=self.spark, **self.flags)
+        settings, flags = self.settings(), dict(self.flags)
+        logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(message)s")
+        if settings.source("commit_info") == "default" and (run := run_info_of(os.environ)):
+            flags["commit_info"] = orjson.dumps(run).decode()
+        return open_catalog(spark=self.spark, **flags)
 
     @property
     def output(self) -> Output:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
-from mainstem.errors import UsageError
+from mainstem.catalog import Catalog
+from mainstem.cli.frame import CatalogOption, Frame, JsonOption, app, merge
+from mainstem.errors import UsageError, worst_code
 
 
 @app.command("import")
@@ -38,24 +39,42 @@ def import_table(
 @app.command()
 def follow(
     ctx: typer.Context,
-    name: NameArgument,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The table's name.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every table whose log leads.")] = False,
     continuous: Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")] = False,
     interval: Annotated[float, typer.Option(help="Seconds between two looks, with --continuous.")] = 10.0,
     catalog: CatalogOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Bring in what the table's log has beyond the catalog's head."""
+    """Bring in what the log of a table, or of all tables, has beyond the catalog's head."""
     if interval <= 0:
         raise UsageError(f"--interval is {interval:g}.", hint="Give seconds above 0.")
+    if every == (name is not None):
+        raise UsageError("follow takes the name of a table, or --all.", hint="mainstem follow sales.orders")
     frame = merge(ctx.obj, catalog, json)
     with frame.catalog() as opened:
-        table = opened.table(name)
         while True:
-            with frame.output.counting(f"follow {name}") as progress:
-                done = table.follow(progress=progress)
-            if done.versions or not continuous:
-                frame.output.say(f"{name}: at version {done.version}, {done.versions} new.")
-                frame.output.report(done)
+            code = _follow_all(frame, opened) if name is None else _follow(frame, opened, name, quiet=continuous)
             if not continuous:
-                return
+                break
             time.sleep(interval)
+    if code:
+        raise typer.Exit(code)
+
+
+def _follow(frame: Frame, opened: Catalog, name: str, *, quiet: bool) -> int:
+    with frame.output.counting(f"follow {name}") as progress:
+        done = opened.table(name).follow(progress=progress)
+    if done.versions or not quiet:
+        frame.output.say(f"{name}: at version {done.version}, {done.versions} new.")
+        frame.output.report(done)
+    return 0
+
+
+def _follow_all(frame: Frame, opened: Catalog) -> int:
+    with frame.output.counting("follow all") as progress:
+        found = opened.follow(progress=progress)
+    rows = [(each.name, each.version, each.versions, each.error, each.hint) for each in found]
+    frame.output.table(("name", "version", "new", "error", "next"), rows)
+    frame.output.report(found)
+    return worst_code(each.exit_code for each in found)

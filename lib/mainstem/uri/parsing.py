@@ -87,6 +87,18 @@ def shown_uri(text: str) -> str:
     return mask(text)
 
 
+def holds_password(text: str) -> bool:
+    """Whether the text itself has a password in it, and not only the name of a variable that has it."""
+    if VARIABLE.fullmatch(text):
+        return False
+    # Each variable stands for a number, which any part may be; a password that is one variable follows it.
+    for value in ("40961", "40962"):
+        found = parse_uri(text, environ=dict.fromkeys(VARIABLE.findall(text), value)).password
+        if found is not None and found.reveal() != value:
+            return True
+    return False
+
+
 def _postgresql(body: str, query: str, env: Mapping[str, str]) -> CatalogUri:
     authority, _, path = body.partition("/")
     if "@" in path:
