@@ -106,6 +106,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before the worker looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With two workers, all tests that use Spark go to the same one: there is one session for the whole run."""
     for item in items:
