@@ -74,7 +74,7 @@ def rebuild_log(store: Store, name: str, *, to: str | None = None, check: Check 
     """
     table = store.table(name)
     own = to is None or _same_place(to, table["location"])
-    place = _empty_folder(table["location"] if own or to is None else to, log_only=own)
+    place = _empty_folder(table["location"] if to is None else to, log_only=own)
     with observe.span("rebuild.log", table=name):
         log = _Rebuild(store, table, place)
         log.write()
