@@ -65,16 +65,15 @@ def test_both_forms_tell_the_same_of_a_corruption(
 
 def test_a_good_table_passes_in_spark_on_every_engine(catalog: Catalog, tmp_path: Path, spark: SparkSession) -> None:
     case = Case(catalog, tmp_path)
-    with open_catalog(str(catalog.settings.catalog), spark=spark) as opened:
-        report = opened.table("orders").validate(engine="spark", snapshots="all")
-        assert list(report.findings) == []
-        assert report.success
-        assert report.engine == "spark"
-        assert [(run.suite, run.on, run.success) for run in report.suites] == [
-            ("catalog_commits", "commits", True), ("catalog_files", "files", True), ("catalog_spans", "spans", True),
-        ]  # fmt: skip
-        change_a_size_in_the_catalog(case)
-        wrong = opened.table("orders").validate(engine="spark")
+    report = case.table.validate(engine="spark", snapshots="all")
+    assert list(report.findings) == []
+    assert report.success
+    assert report.engine == "spark"
+    assert [(run.suite, run.on, run.success) for run in report.suites] == [
+        ("catalog_commits", "commits", True), ("catalog_files", "files", True), ("catalog_spans", "spans", True),
+    ]  # fmt: skip
+    change_a_size_in_the_catalog(case)
+    wrong = case.table.validate(engine="spark")
     assert {run.suite for run in wrong.suites if not run.success} == {"catalog_commits", "catalog_files"}
     [differs] = [found for found in wrong.findings if found.check == "differs"]
     assert (differs.version, differs.path, differs.column) == (1, case.files_of(1)[0], "size_bytes")
