@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 
 import pytest
 from deltalake import DeltaTable
@@ -11,6 +12,7 @@ from s3server import S3, s3_server
 from tables import SCHEMA, add, paths, remove
 
 from mainstem import Catalog, ForeignCommit, Table, UsageError, open_catalog
+from mainstem.deltalog.writing import LogWriter
 from mainstem.recorded import recorded
 
 LOCATION = "s3://lake/sales/orders"
@@ -55,6 +57,54 @@ def test_a_table_lives_in_an_object_store(catalog: Catalog, table: Table, store:
     assert {uri.rpartition("/")[2] for uri in theirs.file_uris()} == {"b.parquet", "c.parquet"}
     with pytest.raises(UsageError, match="_delta_log already"):
         catalog.create_table("again", location=LOCATION, schema=SCHEMA)
+
+
+def put(store: S3, name: str, data: bytes, **headers: str) -> tuple[int, bytes]:
+    """The status and body of a plain request: what the server itself says, without a library between."""
+    connection = HTTPConnection("127.0.0.1", store.server_address[1])
+    connection.request("PUT", f"/lake/{name}", data, {key.replace("_", "-"): value for key, value in headers.items()})
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def test_the_store_of_these_tests_keeps_the_rules_of_conditional_put(store: S3) -> None:
+    """As S3 documents `If-None-Match: *`: 200 where nothing is; where something is, 412 PreconditionFailed, no change.
+
+    Without the header an object is replaced: the store would let a careless publisher overwrite.
+    """
+    assert put(store, "x", b"first", If_None_Match="*")[0] == 200
+    status, body = put(store, "x", b"second", If_None_Match="*")
+    assert (status, b"<Code>PreconditionFailed</Code>" in body) == (412, True)
+    assert store.objects["lake/x"].data == b"first"
+    assert put(store, "x", b"third")[0] == 200
+    assert store.objects["lake/x"].data == b"third"
+    del store.objects["lake/x"]
+    assert put(store, "x", b"fourth", If_None_Match="*")[0] == 200
+
+
+def test_of_many_who_put_one_name_at_once_one_wins_and_its_bytes_stay(store: S3) -> None:
+    gate, names = threading.Barrier(8), [f"n{number}" for number in range(25)]
+    won: dict[str, list[int]] = {name: [] for name in names}
+
+    def race(worker: int) -> None:
+        writer = LogWriter.open(LOCATION)
+        gate.wait()
+        for name in names:
+            if writer.create(name, b"%d" % worker):
+                won[name].append(worker)
+
+    racers = [threading.Thread(target=race, args=(worker,)) for worker in range(8)]
+    for each in racers:
+        each.start()
+    for each in racers:
+        each.join()
+    assert all(len(winners) == 1 for winners in won.values())
+    assert {name: store.objects[f"{LOG}/{name}"].data for name in names} == {
+        name: b"%d" % worker for name, [worker] in won.items()
+    }
+    assert store.conditional == {"won": 25, "lost": 7 * 25}
 
 
 def test_a_checkpoint_goes_into_the_object_store_and_delta_rs_reads_it(
