@@ -32,14 +32,22 @@ def nightly_validation():
 
     validate = SparkSubmitOperator(task_id="validate", application_args=["--all"], **submit("validate"))
 
-    @task
+    @task(retries=3, retry_delay=timedelta(seconds=10))
     def tag_as_good(checked: dict[str, int]) -> dict[str, int]:
-        """Name the versions of this moment, which are those that were checked or later ones."""
+        """Name the versions that were checked. A table that has moved on since is left out: its head was not."""
         name = f"good-{get_current_context()['dag_run'].run_after:%Y-%m-%d}"
         with open_catalog() as catalog:
-            known = {tag.name: tag for tag in catalog.tags()}
-            tag = known.get(name) or catalog.tag(name, remark=f"validated at {checked}")
-            return dict(tag.versions)
+            now = {table.name: table.version for table in catalog.tables()}
+            still = {table: version for table, version in now.items() if checked.get(table) == version}
+            if not still:
+                return {}
+            if name in {tag.name for tag in catalog.tags()}:
+                catalog.untag(name)
+            tag = catalog.tag(name, tables=list(still), remark="validated")
+            if tag.versions != still:
+                catalog.untag(name)
+                raise RuntimeError("a table moved on while it was tagged.")
+            return still
 
     checked = heads()
     checked >> validate >> tag_as_good(checked)

@@ -56,21 +56,24 @@ class Airflow:
             text=True, timeout=300, check=False,
         )  # fmt: skip
 
-    def start(self, script: str, *arguments: str, **environment: str) -> Script:
+    def start(self, script: str, *arguments: str, cwd: Path = ROOT, **environment: str) -> Script:
         """A script of this folder, in Airflow's environment."""
-        return Script([str(AIRFLOW / "python"), str(HERE / script), *arguments], {**self.environment, **environment})
+        command = [str(AIRFLOW / "python"), str(HERE / script), *arguments]
+        return Script(command, {**self.environment, **environment}, cwd)
 
-    def run(self, dag: str, conf: dict[str, Any] | None = None, **environment: str) -> dict[str, Any]:
+    def run(
+        self, dag: str, conf: dict[str, Any] | None = None, *, cwd: Path = ROOT, **environment: str
+    ) -> dict[str, Any]:
         """What came of one run of a DAG."""
-        return self.start("run_dag.py", dag, json.dumps(conf or {}), **environment).result()
+        return self.start("run_dag.py", dag, json.dumps(conf or {}), cwd=cwd, **environment).result()
 
 
 class Script:
     """A process and all that it says."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], cwd: Path) -> None:
         self._process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self._said: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -213,29 +216,46 @@ def webhook() -> Iterator[Webhook]:
     hook.server.shutdown()
 
 
+def expect_ids_up_to(largest: int, folder: Path) -> None:
+    """A suite of the table's own, where the validation job finds it by the table's name."""
+    expectation = {
+        "type": "expect_column_values_to_be_between",
+        "kwargs": {"column": "id", "min_value": 1, "max_value": largest},
+    }
+    (folder / "conf" / "expectations").mkdir(parents=True, exist_ok=True)
+    suite = {"name": "ids", "expectations": [expectation]}
+    (folder / "conf" / "expectations" / "checked.t.json").write_text(json.dumps(suite))
+
+
 def test_a_night_without_findings_leaves_a_tag_and_one_with_findings_an_alert(
     airflow: Airflow, catalog: Catalog, webhook: Webhook, tmp_path: Path
 ) -> None:
+    def night() -> dict[str, Any]:
+        return airflow.run("nightly_validation", cwd=tmp_path, MAINSTEM_ALERT_URL=webhook.url)
+
     location = str(tmp_path / "checked")
     write_deltalake(location, rows(1, 2, 3))
-    catalog.import_table(location, name="checked.t")
-    good = airflow.run("nightly_validation", MAINSTEM_ALERT_URL=webhook.url)
+    table = catalog.import_table(location, name="checked.t")
+    expect_ids_up_to(3, tmp_path)
+    good = night()
     assert good["state"] == "success", good["said"][-8000:]
     [tag] = catalog.tags()
     assert (tag.name[:5], tag.versions["checked.t"], webhook.posted) == ("good-", 0, [])
-
     catalog.untag(tag.name)
-    change(catalog, "UPDATE dl_add_files SET size_bytes = size_bytes + 1 WHERE path IN (SELECT path FROM dl_add_files)")
-    bad = airflow.run("nightly_validation", MAINSTEM_ALERT_URL=webhook.url)
-    assert bad["state"] == "failed"
-    assert bad["tasks"]["validate[-1]"] == "failed"
+
+    resize = "UPDATE dl_add_files SET size_bytes = size_bytes + :by WHERE table_id = :table_id"
+    change(catalog, resize, by=1, table_id=table.table_id)
+    differs = night()
+    change(catalog, resize, by=-1, table_id=table.table_id)
+    expect_ids_up_to(2, tmp_path)
+    refused = night()
+    for bad, alert in zip((differs, refused), webhook.posted, strict=True):
+        assert (bad["state"], bad["tasks"]["validate[-1]"]) == ("failed", "failed")
+        run = {"dag_id": "nightly_validation", "task_id": "validate", "run_id": bad["run_id"], "try_number": 1}
+        assert alert["airflow"] == {**run, "map_index": -1}
+        assert alert["text"].startswith("nightly_validation.validate failed")
+        assert "Error code is: 4" in alert["text"]
     assert catalog.tags() == []
-    [alert] = webhook.posted
-    run = {"dag_id": "nightly_validation", "task_id": "validate", "run_id": bad["run_id"], "try_number": 1}
-    assert alert["airflow"] == {**run, "map_index": -1}
-    assert alert["text"].startswith("nightly_validation.validate failed")
-    assert "Error code is: 4" in alert["text"]
-    change(catalog, "UPDATE dl_add_files SET size_bytes = size_bytes - 1 WHERE path IN (SELECT path FROM dl_add_files)")
 
 
 def test_a_load_waits_for_a_version_and_its_commit_names_the_run(
