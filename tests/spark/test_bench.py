@@ -27,6 +27,7 @@ TINY = replace(
     large=Recipe(adds=400, removes=150, commits=30),
     written=Recipe(adds=40, removes=10, commits=20),
     each=1,
+    crowd=2,
     bulk=20,
     few=Recipe(adds=40, removes=10, commits=15),
     matching=7,
@@ -38,8 +39,8 @@ TINY = replace(
 )
 WORK = {
     "cold_open": 200, "many_commits": 200, "history": 200, "head": 39, "reopen": 200, "predicate": 7,
-    "importing": 442, "large": 250, "commits_1": 8, "commits_4": 4, "commits_16": 16, "commits_4_tables": 4,
-    "commits_16_tables": 16, "bulk": 20, "selective": 1000, "append": 1, "deleting": 1,
+    "importing": 442, "large": 250, "commits_1": 8, "commits_4": 2, "commits_16": 2, "commits_4_tables": 2,
+    "commits_16_tables": 2, "bulk": 20, "selective": 1000, "append": 1, "deleting": 1,
 }  # fmt: skip
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLE = "bench.t"
-WRITERS = 16
 # A server for catalogs has more than the launcher's 128 MB; the log of changes is not what is measured here.
 _POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "300"}
 _SPARK = {"spark.driver.memory": "6g", "spark.log.level": "ERROR"}
@@ -79,9 +78,9 @@ class Lab:
 
     @cached_property
     def crew(self) -> Crew:
-        """Sixteen processes that write."""
-        self.report(f"{WRITERS} processes")
-        crew = Crew(WRITERS)
+        """As many processes that write as the scale has at most."""
+        self.report(f"{self.scale.crowd} processes")
+        crew = Crew(self.scale.crowd)
         self._undo.callback(crew.dismiss)
         return crew
 

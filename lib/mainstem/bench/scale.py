@@ -26,6 +26,7 @@ class Scale:
     rounds: int  # turns of what takes milliseconds
     slow_rounds: int  # turns of what takes seconds
     large_rounds: int  # turns on the large log
+    crowd: int = 16  # processes that write at once, at most
     default_partitions: int = 50  # what Delta Spark has unless told otherwise
 
 

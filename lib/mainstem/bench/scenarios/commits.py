@@ -93,12 +93,13 @@ def _count(scale: Scale, writers: int) -> int:
 def _scenario(name: str, title: str, targets: Sequence[Target], *, writers: int, tables: int) -> Scenario:
     def contenders(lab: Lab) -> Sequence[Contender]:
         recipe = lab.scale.written if tables == 1 else None
-        names = [f"bench.t{number}" for number in range(tables)]
-        found = [_delta_rs(lab, tables, recipe, writers=writers)]
+        crowd = min(writers, lab.scale.crowd)
+        names = [f"bench.t{number}" for number in range(min(tables, crowd))]
+        found = [_delta_rs(lab, len(names), recipe, writers=crowd)]
         for engine in MAINSTEM if writers == 1 else ("postgres", "sqlite"):
             for label, publish in ((_ratified(engine), False), (_published(engine), True)):
                 for own in (label, *filter(None, [_DURABLE.get(label)])):
-                    found.append(_mainstem(lab, engine, own, names, recipe, writers=writers, publish=publish))
+                    found.append(_mainstem(lab, engine, own, names, recipe, writers=crowd, publish=publish))
         if writers == 1:
             found.append(_delta_rs(lab, 1, None, writers=1, name=f"{DELTA_RS}, new table"))
         return found
