@@ -26,6 +26,8 @@ from mainstem import Catalog, Table, open_catalog
 from mainstem.errors import UsageError
 from mainstem.mount import scratch, sweep
 
+pytestmark = pytest.mark.timeout(1800)
+
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.enableChangeDataFeed": "true",
