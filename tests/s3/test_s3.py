@@ -26,6 +26,8 @@ from mainstem import Catalog, Table, open_catalog
 from mainstem.errors import UsageError
 from mainstem.mount import scratch, sweep
 
+pytestmark = pytest.mark.timeout(1800)
+
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.enableChangeDataFeed": "true",
@@ -164,9 +166,12 @@ def test_on_s3_every_operation_equals_plain_delta(
         before = mine.version
     assert texts(mine.read(version=2, where="p = 'a' AND id < 2")) == Counter(['{"id":1,"p":"a","v":1.5}'])
     assert mine.validate().success
-    assert not [name for name in store.objects if "/mainstem-" in name and "/_delta_log/" in name]
+    inside = [name for name in store.objects if name.startswith("lake/absolute/") and "/mainstem-" in name]
+    assert not [name for name in inside if "/_delta_log/" in name and not name.endswith("/")]
     lake.close()
-    assert [name for name in store.objects if name.startswith("lake/scratch/")] == []
+    # Hadoop marks a folder that it makes by an object whose name ends in a slash, and obstore has no name for those.
+    left = [name for name in store.objects if name.startswith("lake/scratch/") and not name.endswith("/")]
+    assert left == []
 
 
 def texts(frame: DataFrame) -> Counter[str]:
