@@ -24,6 +24,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from mainstem import Catalog, open_catalog
 
+pytestmark = pytest.mark.timeout(1800)  # a test starts several JVMs, perhaps on a machine that has other work
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 DAGS = ROOT / "jobs" / "airflow"

@@ -18,6 +18,8 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+pytestmark = pytest.mark.timeout(1800)  # a notebook takes minutes on a machine that has other work
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
 DATABRICKS = "5_databricks"
