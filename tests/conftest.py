@@ -108,10 +108,13 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.hookimpl(tryfirst=True)  # before the worker looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With two workers, all tests that use Spark go to the same one: there is one session for the whole run."""
+    """With two workers, all tests that use Spark go to the same one: there is one session for the whole run.
+
+    The others go file by file, so that what a file makes once is made once.
+    """
     for item in items:
-        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        with_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
+        item.add_marker(pytest.mark.xdist_group("spark" if with_spark else item.path.name))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
