@@ -22,7 +22,7 @@ demo: $(READY) ## a tour on a small Delta table
 
 .PHONY: test
 test: $(READY) ## every test, on the three databases
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need neither Spark nor a server, in seconds

@@ -1,4 +1,7 @@
-"""One Postgres and one Spark session for the whole run; for every test a catalog of its own, on each engine."""
+"""One Postgres and one Spark session for each process of the run; for every test a catalog of its own, on each engine.
+
+`make test` has two processes, and gives each a file at a time: what a file makes once is made once.
+"""
 
 from __future__ import annotations
 
@@ -100,21 +103,10 @@ def telemetry(_telemetry: Telemetry) -> Iterator[Telemetry]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one session of the run; small, because the machine is."""
+    """The one session of this process; small, because the machine is."""
     session = build_session("mainstem tests", master="local[2]", **{"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
-
-
-@pytest.hookimpl(tryfirst=True)  # before the worker looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With two workers, all tests that use Spark go to the same one: there is one session for the whole run.
-
-    The others go file by file, so that what a file makes once is made once.
-    """
-    for item in items:
-        with_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
-        item.add_marker(pytest.mark.xdist_group("spark" if with_spark else item.path.name))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
