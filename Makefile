@@ -20,9 +20,15 @@ setup: $(READY) ## the environment in .venv, Java if it is missing
 demo: $(READY) ## a tour on a small Delta table
 	@$(BIN)/mainstem demo
 
+# Tests start many JVMs, each for minutes: to compile twice never pays, and the first compiler alone would have 48 MB for
+# its code, which Spark fills. Their files are in memory where there is plenty: they are thousands, gone with the test.
+TESTING := SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+MEMORY := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 6000000 ] 2>/dev/null && echo /dev/shm)
+TESTING += $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY))
+
 .PHONY: test
 test: $(READY) ## every test, on the three databases
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need neither Spark nor a server, in seconds
@@ -30,7 +36,7 @@ test-fast: $(READY) ## the tests that need neither Spark nor a server, in second
 
 .PHONY: test-all
 test-all: $(READY) ## every test, the slow ones too
-	$(BIN)/python -m pytest
+	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: s3
 s3: $(READY) ## data on an S3 API, with Hadoop's S3A and a store that the tests start

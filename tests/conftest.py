@@ -101,10 +101,18 @@ def telemetry(_telemetry: Telemetry) -> Iterator[Telemetry]:
     _telemetry.listening = False
 
 
+# To compile a query costs more than so few rows can gain: a third of a test's time, measured.
+_FEW_ROWS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session of this process; small, because the machine is."""
-    session = build_session("mainstem tests", master="local[2]", **{"spark.sql.shuffle.partitions": "2"})
+    session = build_session("mainstem tests", master="local[2]", **_FEW_ROWS)
     yield session
     session.stop()
 

@@ -58,6 +58,10 @@ def drop_a_commit(case: Case) -> None:
     case.commit(1).unlink()
 
 
+def drop_the_first_commit(case: Case) -> None:
+    case.commit(0).unlink()
+
+
 def change_a_size_in_the_log(case: Case) -> None:
     [line] = [line for line in case.commit(1).read_text().splitlines() if '"add"' in line]
     size = json.loads(line)["add"]["size"]
@@ -176,6 +180,7 @@ def reword_a_row(case: Case) -> None:
 CORRUPTIONS: list[tuple[Corrupt, str, int | None, bool]] = [
     (flip_a_byte, "unreadable_commit", 1, False),
     (drop_a_commit, "missing_in_log", 1, False),
+    (drop_the_first_commit, "missing_in_log", 0, False),
     (change_a_size_in_the_log, "differs", 1, True),
     (change_a_size_in_the_catalog, "differs", 1, True),
     (delete_an_add, "missing_in_catalog", 1, True),

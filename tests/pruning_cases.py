@@ -62,6 +62,7 @@ class Described:
     schema_json: str = SCHEMA
     partition_columns: Sequence[str] = PARTITIONS
     properties: Any = None
+    in_utc: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", self.properties or {})

@@ -22,6 +22,7 @@ from mainstem.deltalog.protocol import FENCE, writer_features
 from mainstem.errors import ConflictError, ForeignCommit, UsageError
 from mainstem.follower import follow
 from mainstem.model import FIRST_SEQ, Action, Metadata, Protocol
+from mainstem.places import refuse_second_name
 from mainstem.proposal import TableState
 from mainstem.publish import publish, put_commit
 from mainstem.ratified import Alongside, Ratified
@@ -54,6 +55,7 @@ def cutover(
         _require_leader(store, name, "log")
         follow(store, name)
         state = table_state(store, name)
+        refuse_second_name(store.rows("tables_all"), state.location, name=name, leads=True)
         require_agreement(store, name)
         metadata, protocol = _described(state)
         features = [FENCE] if fence else []

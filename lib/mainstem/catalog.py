@@ -183,7 +183,8 @@ class Catalog:
         """Changes of any number of tables that happen together or not at all; see `Transaction`.
 
         `info` goes into the commitInfo of each version. `txn` names an application and its number, `txn_id` a token:
-        repeated with the same one, the transaction happens once.
+        repeated with the same one, the transaction happens once. A token is known as long as its versions are, until
+        `expire` forgets them; an application's newest number always.
         """
         return DataTransaction(
             self.store, session=lambda: self.spark, committer=committer, info=info, txn=txn, txn_id=txn_id

@@ -10,10 +10,11 @@ from uuid import uuid4
 
 from mainstem import observe
 from mainstem.checkpoint import keep_up
-from mainstem.errors import CommitUnknown, MainstemError
+from mainstem.engines import EngineError
+from mainstem.errors import CommitUnknown, EngineBusy, told
 from mainstem.proposal import Proposal
 from mainstem.publish import Publisher, Waiting, write_waiting
-from mainstem.ratified import Alongside, Ratified, Terms, nothing_else
+from mainstem.ratified import Alongside, NameTaken, Ratified, Terms, nothing_else
 from mainstem.ratify import opening, ratify
 from mainstem.snapshot import keep_image
 from mainstem.store import Store
@@ -26,7 +27,8 @@ class Committed:
     """What a commit to one table became.
 
     `repeated` says that an earlier call with the same token or application transaction had done it. `published` says
-    that the log has it; otherwise `publish_error` says why not yet, and `publish` brings it there.
+    that the log has it; otherwise `publish_error` says why not yet, and `publish` brings it there. `committed_at` of a
+    version that has expired since is that of the oldest one that is left.
     """
 
     table: str
@@ -76,24 +78,52 @@ def commit(
     }
     for each in done:
         if any(entry.version % _IMAGE_EVERY == 0 for entry in each.entries):
-            keep_image(store, each.name, each.table_id)
+            _keep_image(store, each)
     return committed
+
+
+def _keep_image(store: Store, done: Ratified) -> None:
+    try:
+        keep_image(store, done.name, done.table_id)
+    except Exception as error:  # noqa: BLE001  it makes opening faster, and the commit is durable without it
+        observe.event("image.failed", level=30, table=done.name, error=told(error))
 
 
 def _ratified(store: Store, proposals: Sequence[Proposal], terms: Terms) -> tuple[list[Ratified], int]:
     most = max(1, store.engine.settings.reconnect_attempts)
     first = opening(proposals, terms.token, kinds=store.engine.capabilities.pipelines)
+    unknown: CommitUnknown | None = None
+    taken = False
     for attempt in range(1, most + 1):
         try:
             with store.writing(first) as queries:
                 return ratify(queries, proposals, terms), attempt
-        except CommitUnknown:
+        except CommitUnknown as error:
             # Ratifying again asks for the token first, behind the lock that the lost transaction held: if it took
             # effect, this finds it; if not, this does it.
-            if attempt == most:
-                raise
+            unknown = error
             observe.event("commit.unknown", level=30, token=terms.token, attempt=attempt)
-    raise AssertionError("unreachable")
+        except NameTaken:
+            # A table that is being made has no lock to wait at: this attempt may have run into the lost one.
+            if unknown is None or taken:
+                raise
+            taken = True
+        except (EngineBusy, EngineError) as error:
+            # That this attempt has written nothing says nothing of the one before.
+            if unknown is None:
+                raise
+            raise _unknown(unknown, proposals, terms, then=f" Looking it up failed: {error.message}") from error
+    assert unknown is not None
+    raise _unknown(unknown, proposals, terms) from unknown
+
+
+def _unknown(error: CommitUnknown, proposals: Sequence[Proposal], terms: Terms, *, then: str = "") -> CommitUnknown:
+    return CommitUnknown(
+        f"{error.message}{then}",
+        hint=f"Repeat it with the same txn_id, {terms.token!r}, and it commits once.",
+        txn_id=terms.token,
+        tables=[each.table.name for each in proposals],
+    )
 
 
 def _published(store: Store, done: Ratified, proposal: Proposal, terms: Terms, attempts: int) -> Committed:
@@ -104,9 +134,9 @@ def _published(store: Store, done: Ratified, proposal: Proposal, terms: Terms, a
         try:
             _publish(store, done, proposal)
             reached = True
-        except MainstemError as failure:
+        except Exception as failure:  # noqa: BLE001
             # The commit is durable; that the log does not have it yet is no reason to report it as failed.
-            error = str(failure)
+            error = told(failure)
     return Committed(
         done.name, last.version, last.committed_at, terms.token, terms.group_id, attempts, done.repeated, reached, error
     )

@@ -8,18 +8,10 @@ from uuid import uuid4
 
 import orjson
 
+from mainstem.conflicts.features import ENABLING
 from mainstem.deltalog.protocol import FEATURES_READER_VERSION, FEATURES_WRITER_VERSION, READABLE, WRITABLE
 from mainstem.errors import UnsupportedFeature, UsageError
 
-# Which property asks for which features of the protocol, as Delta's own CREATE TABLE does.
-_ENABLING: Mapping[str, tuple[str, ...]] = {
-    "delta.appendOnly": ("appendOnly",),
-    "delta.enableChangeDataFeed": ("changeDataFeed",),
-    "delta.enableDeletionVectors": ("deletionVectors",),
-    "delta.enableInCommitTimestamps": ("inCommitTimestamp",),
-    "delta.enableRowTracking": ("rowTracking", "domainMetadata"),
-    "delta.enableTypeWidening": ("typeWidening",),
-}
 _OF_TYPES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 _WANTED = "delta.feature."
 _MATERIALIZED = (("RowId", "_row-id-col"), ("RowCommitVersion", "_row-commit-version-col"))
@@ -92,7 +84,7 @@ def _asked_for(properties: Mapping[str, str]) -> Iterator[str]:
             "column mapping gives every column an id, which Delta's engine does.",
             hint="Open the catalog with a Spark session to create such a table.",
         )
-    for key, features in _ENABLING.items():
+    for key, features in ENABLING.items():
         if properties.get(key, "false").lower() == "true":
             yield from features
     for key, value in properties.items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 from uuid import UUID
 
@@ -14,9 +14,14 @@ import obstore
 import orjson
 from obstore.exceptions import BaseError, NotFoundError
 
-from mainstem.deltalog.location import Location
-from mainstem.errors import UsageError, mask
-from mainstem.identity import canonical_path, is_absolute
+from mainstem.deltalog.files import LOG
+from mainstem.deltalog.location import Location, below
+from mainstem.errors import CorruptCatalog, UsageError, mask
+from mainstem.identity import is_absolute
+from mainstem.store import Row
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 _AT_ONCE = 16
 _CHANGES = "_change_data"
@@ -45,22 +50,40 @@ def inside(path: str, location: Location) -> Iterator[str]:
     if not is_absolute(path):
         yield on_disk(path)
         return
-    root = canonical_path(location.uri, location.uri).rstrip("/") + "/"
-    known = canonical_path(path, location.uri)
-    if known.startswith(root):
-        yield on_disk(known.removeprefix(root))
+    for root in location.roots:
+        if found := below(path, root):
+            yield found
+            return
 
 
 def vector_files(text: str, location: Location) -> Iterator[str]:
-    """The file inside of the table's folder that holds a deletion vector; none for one in the log itself."""
-    vector = orjson.loads(text)
-    name = vector["pathOrInlineDv"]
-    if vector["storageType"] == "u":
-        prefix, encoded = name[:-_DV_UUID_LENGTH], name[-_DV_UUID_LENGTH:]
-        file = f"deletion_vector_{UUID(bytes=base64.b85decode(encoded.translate(_TO_PYTHON)))}.bin"
-        yield f"{prefix}/{file}" if prefix else file
-    elif vector["storageType"] == "p":
+    """The file inside of the table's folder that holds a deletion vector; none for one in the log itself.
+
+    Raises `CorruptCatalog` if the text is no deletion vector.
+    """
+    try:
+        vector = orjson.loads(text)
+        kind, name = vector["storageType"], vector["pathOrInlineDv"]
+        if kind == "u":
+            prefix, encoded = name[:-_DV_UUID_LENGTH], name[-_DV_UUID_LENGTH:]
+            file = f"deletion_vector_{UUID(bytes=base64.b85decode(encoded.translate(_TO_PYTHON)))}.bin"
+            name = f"{prefix}/{file}" if prefix else file
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptCatalog(
+            f"a deletion vector in the catalog is none of Delta's: {text[:200]!r}.",
+            hint="Restore the row from a backup, or import the table again: mainstem import --force",
+        ) from error
+    if kind == "u":
+        yield name
+    elif kind == "p":
         yield from inside(name, location)
+
+
+def files_named(row: Row, location: Location) -> Iterator[str]:
+    """The files inside of the table's folder that a row of `path` and `deletion_vector` names."""
+    yield from inside(row["path"], location)
+    if row["deletion_vector"]:
+        yield from vector_files(row["deletion_vector"], location)
 
 
 def list_files(location: Location, *, folder: str = "") -> Iterator[DataFile]:
@@ -69,16 +92,41 @@ def list_files(location: Location, *, folder: str = "") -> Iterator[DataFile]:
     With `folder`, those below it.
     """
     if location.local is not None:
-        yield from _walk(str(location.local), folder)
+        try:
+            yield from _walk(str(location.local), folder)
+        except OSError as error:
+            raise _failed(location, "listed", error) from error
         return
+    for path, item in _objects(location, folder):
+        if all(map(_visible, path)):
+            yield _object(item)
+
+
+def own_files(location: Location, others: Collection[str]) -> list[DataFile]:
+    """The same without what may be another table's: below these folders, and below all that have a log of their own."""
+    if location.local is not None:
+        return list(_walk(str(location.local), "", others))
+    nested = {tuple(folder.split("/")) for folder in others}
+    found = []
+    for path, item in _objects(location, ""):
+        if LOG in path[1:]:
+            nested.add(tuple(path[: path.index(LOG, 1)]))
+        elif all(map(_visible, path)):
+            found.append((path, _object(item)))
+    return [file for path, file in found if not any(tuple(path[:depth]) in nested for depth in range(1, len(path)))]
+
+
+def _objects(location: Location, folder: str) -> Iterator[tuple[list[str], ObjectMeta]]:
     try:
         for page in obstore.list(location.store, prefix=folder or None, chunk_size=1000):
             for item in page:
-                if all(map(_visible, item["path"].split("/"))):
-                    modified = int(item["last_modified"].timestamp() * 1000)
-                    yield DataFile(item["path"], item["size"], modified)
+                yield item["path"].split("/"), item
     except (BaseError, OSError) as error:
         raise _failed(location, "listed", error) from error
+
+
+def _object(item: ObjectMeta) -> DataFile:
+    return DataFile(item["path"], item["size"], int(item["last_modified"].timestamp() * 1000))
 
 
 def list_top(location: Location) -> tuple[list[DataFile], list[str]]:
@@ -93,24 +141,24 @@ def list_top(location: Location) -> tuple[list[DataFile], list[str]]:
         found = obstore.list_with_delimiter(location.store)
     except (BaseError, OSError) as error:
         raise _failed(location, "listed", error) from error
-    files = [
-        DataFile(item["path"], item["size"], int(item["last_modified"].timestamp() * 1000))
-        for item in found["objects"]
-        if _visible(item["path"])
-    ]
+    files = [_object(item) for item in found["objects"] if _visible(item["path"])]
     return files, [prefix.rstrip("/") for prefix in found["common_prefixes"] if _visible(prefix.rstrip("/"))]
 
 
-def _walk(root: str, folder: str) -> Iterator[DataFile]:
+def _walk(root: str, folder: str, others: Collection[str] | None = None) -> Iterator[DataFile]:
     with os.scandir(os.path.join(root, folder)) as entries:
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if not _visible(entry.name) or entry.is_symlink():
                 continue
             if entry.is_dir():
-                yield from _walk(root, path)
+                if others is None or not (path in others or os.path.lexists(os.path.join(entry.path, LOG))):
+                    yield from _walk(root, path, others)
             else:
-                found = entry.stat()
+                try:
+                    found = entry.stat()
+                except FileNotFoundError:
+                    continue  # somebody has deleted it since the folder was opened
                 yield DataFile(path, found.st_size, found.st_mtime_ns // 1_000_000)
 
 
@@ -119,23 +167,23 @@ def _visible(name: str) -> bool:
     return not name.startswith((".", "_")) or name == _CHANGES or ("=" in name and not name.startswith("."))
 
 
-def missing(location: Location, paths: Iterable[str]) -> list[str]:
-    """Which of these relative paths, as the log has them, are not there."""
+def missing(location: Location, names: Iterable[str]) -> list[str]:
+    """Which of these files, as they are called inside of the table's folder, are not there."""
 
-    def is_gone(path: str) -> bool:
+    def is_gone(name: str) -> bool:
         if location.local is not None:
-            return not (location.local / on_disk(path)).is_file()
+            return not (location.local / name).is_file()
         try:
-            obstore.head(location.store, on_disk(path))
+            obstore.head(location.store, name)
         except (NotFoundError, FileNotFoundError):
             return True
         except (BaseError, OSError) as error:
             raise _failed(location, "read", error) from error
         return False
 
-    wanted = list(paths)
+    wanted = list(names)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [path for path, gone in zip(wanted, pool.map(is_gone, wanted), strict=True) if gone]
+        return [name for name, gone in zip(wanted, pool.map(is_gone, wanted), strict=True) if gone]
 
 
 def delete_files(location: Location, files: Iterable[DataFile]) -> int:

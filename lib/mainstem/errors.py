@@ -85,6 +85,11 @@ class MainstemError(Exception):
         }
 
 
+def told(error: Exception) -> str:
+    """An error of any kind in words, for one who goes on without what has failed."""
+    return str(error) if isinstance(error, MainstemError) else mask(f"{type(error).__name__}: {error}")
+
+
 def worst_code(codes: Iterable[int]) -> int:
     """One exit code for several outcomes: 0 if all are well, and "try again" only if nothing else is wrong."""
     return max(codes, key=lambda code: (code != 0, code != EngineBusy.exit_code, code), default=0)

@@ -13,7 +13,7 @@ from mainstem import observe
 from mainstem.conflicts import Reads, said_blind_append
 from mainstem.deltalog.files import LogDirectory
 from mainstem.deltalog.names import Commit as LoggedCommit
-from mainstem.errors import ConflictError, CorruptLog, ForeignCommit, MainstemError, UsageError
+from mainstem.errors import ConflictError, CorruptLog, ForeignCommit, UsageError, told
 from mainstem.follower import read_version, take_in
 from mainstem.identity import canonical_path
 from mainstem.loggedversion import LoggedVersion
@@ -131,15 +131,15 @@ def _publish_error(store: Store, name: str) -> str | None:
     """Publish; what is brought in stays so, also if that does not succeed now."""
     try:
         publish(store, name)
-    except MainstemError as error:
-        return str(error)
+    except Exception as error:  # noqa: BLE001  what is brought in is durable
+        return told(error)
     return None
 
 
 def _adopt(store: Store, table: Row, beyond: _Beyond) -> tuple[tuple[int, int], ...]:
     table_id = table["table_id"]
     with store.writing() as queries:
-        head = _locked(queries, table, beyond.shared)
+        head = _locked(queries, table)
         ours = recorded(queries, table_id, first=beyond.shared + 1, last=head["current_version"])
         for each in ours:
             each.commit_file(table=table["name"])  # raises if its rows are not what was committed
@@ -154,11 +154,14 @@ def _adopt(store: Store, table: Row, beyond: _Beyond) -> tuple[tuple[int, int], 
         return _write_again(queries, state, ours) if ours else ()
 
 
-def _locked(queries: Queries, table: Row, shared: int) -> Row:
-    """The head, locked. Raises if somebody else has resolved or imported the table since it was looked at."""
+def _locked(queries: Queries, table: Row) -> Row:
+    """The head, locked, where it was looked at. Raises if it is elsewhere: somebody has resolved or imported the table,
+    or has committed, and the file that was found beyond our versions may be that commit's own.
+    """
     queries.rows_among("heads_lock", "ids", [table["table_id"]])
     found = queries.rows_among("heads_now", "ids", [table["table_id"]], txn_id="")
-    if not found or found[0]["authority"] != "catalog" or found[0]["published_version"] > shared:
+    known = ("authority", "current_version", "published_version")
+    if not found or any(found[0][key] != table[key] for key in known):
         raise ForeignCommit(
             f"{table['name']} was changed by somebody else meanwhile.",
             hint="Nothing was changed by this one. Do it again.",

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainstem import observe
+from mainstem.conflicts.values import json_object
+from mainstem.engines.filesql import Kind
 from mainstem.errors import GateFailed, UsageError
 from mainstem.expectations import load_suite
 from mainstem.model import AddFile
+from mainstem.pruning import TableColumn, TableColumns, may_match
+from mainstem.pruning.comparison import compare
+from mainstem.pruning.condition import any_of
+from mainstem.pruning.literals import Constant, as_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SHOWN = 5
+_UNKNOWN = "the table has no such column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate has found. It is stored with the commit that passed it."""
+    """What a gate has found. It is stored with the commit that passed it. `warnings` refuse nothing."""
 
     table: str
     suite: str
@@ -47,6 +51,7 @@ class GateResult:
     finished_at: datetime
     checked: int
     findings: tuple[Finding, ...] = field(default=())
+    warnings: tuple[Finding, ...] = field(default=())
 
     @property
     def success(self) -> bool:
@@ -55,7 +60,9 @@ class GateResult:
 
     def require(self) -> None:
         """Raise `GateFailed` unless everything holds."""
-        observe.event("gate.checked", table=self.table, suite=self.suite, success=self.success)
+        observe.event(
+            "gate.checked", table=self.table, suite=self.suite, success=self.success, warnings=len(self.warnings)
+        )
         if self.findings:
             told = "; ".join(map(str, self.findings[:_SHOWN]))
             raise GateFailed(
@@ -79,8 +86,16 @@ def check_rows(table: str, rows: DataFrame, suite: Any) -> GateResult:
     source = context.data_sources.add_spark(name="staged")
     batches = source.add_dataframe_asset(name="rows").add_batch_definition_whole_dataframe("all")
     result = batches.get_batch(batch_parameters={"dataframe": rows}).validate(known)
-    findings = tuple(_finding(each) for each in result.results if not each.success)
-    return GateResult(table, known.name, started, datetime.now(UTC), len(result.results), findings)
+    failed = [each for each in result.results if not each.success]
+    findings = tuple(_finding(each) for each in failed if _refuses(each))
+    warnings = tuple(_finding(each) for each in failed if not _refuses(each))
+    return GateResult(table, known.name, started, datetime.now(UTC), len(result.results), findings, warnings)
+
+
+def _refuses(result: Any) -> bool:
+    """Whether an expectation must hold; one of severity warning or info only ought to, here as in a validation."""
+    severity = result.expectation_config.severity
+    return getattr(severity, "value", severity) in (None, "critical")
 
 
 def _finding(result: Any) -> Finding:
@@ -97,19 +112,22 @@ def _finding(result: Any) -> Finding:
 def check_stats(
     table: str,
     adds: Iterable[AddFile],
+    columns: TableColumns,
     *,
     rows: tuple[int | None, int | None] | None = None,
     null_rate: Mapping[str, float] | None = None,
     ranges: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> GateResult:
-    """The same from the statistics of added files, without reading data. What statistics do not say does not hold."""
+    """The same from the statistics of added files, without reading data. What statistics do not say does not hold.
+
+    Moments are compared to the millisecond, as statistics have them; one without a zone is in UTC.
+    """
     started = datetime.now(UTC)
-    files = list(adds)
-    stats = [orjson.loads(add.stats) if add.stats else {} for add in files]
+    files = [_File(json_object(add.partition_values), add.stats, json_object(add.stats)) for add in adds]
     findings = [
-        *_row_count(stats, rows),
-        *(found for column, most in (null_rate or {}).items() for found in _nulls(stats, column, most)),
-        *(found for column, (low, high) in (ranges or {}).items() for found in _range(stats, column, low, high)),
+        *_row_count(files, rows),
+        *(found for name, most in (null_rate or {}).items() for found in _nulls(files, columns, name, most)),
+        *(found for name, within in (ranges or {}).items() for found in _range(files, columns, name, within)),
     ]
     checked = (rows is not None) + len(null_rate or {}) + len(ranges or {})
     if not checked:
@@ -117,44 +135,82 @@ def check_stats(
     return GateResult(table, "statistics", started, datetime.now(UTC), checked, tuple(findings))
 
 
-def _row_count(stats: Sequence[Mapping[str, Any]], rows: tuple[int | None, int | None] | None) -> Iterable[Finding]:
+class _File(NamedTuple):
+    """What the log says of a file, as text and parsed."""
+
+    partition_values: Mapping[str, str | None]
+    text: str | None
+    stats: Mapping[str, Any]
+
+    def stat(self, section: str, column: TableColumn) -> Any:
+        found: Any = self.stats.get(section)
+        for name in column.path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+def _row_count(files: Sequence[_File], rows: tuple[int | None, int | None] | None) -> Iterable[Finding]:
     if rows is None:
         return
-    if any("numRecords" not in each for each in stats):
+    if any("numRecords" not in file.stats for file in files):
         yield Finding("row count", None, None, ("a file does not say how many rows it has",))
         return
-    count, (low, high) = sum(each["numRecords"] for each in stats), rows
+    count, (low, high) = sum(file.stats["numRecords"] for file in files), rows
     if (low is not None and count < low) or (high is not None and count > high):
         yield Finding("row count", None, None, (f"{count} rows, not {low} to {high}",))
 
 
-def _nulls(stats: Sequence[Mapping[str, Any]], column: str, most: float) -> Iterable[Finding]:
-    nulls = [each.get("nullCount", {}).get(column) for each in stats]
-    if any(count is None for count in nulls):
-        yield Finding("null rate", column, None, ("a file does not count its nulls",))
+def _nulls(files: Sequence[_File], columns: TableColumns, name: str, most: float) -> Iterable[Finding]:
+    column = _column(columns, name)
+    counts = [None if column is None else file.stat("nullCount", column) for file in files]
+    nulls = [count for count in counts if type(count) is int]
+    if column is None or len(nulls) != len(files):
+        yield Finding("null rate", name, None, (_UNKNOWN if column is None else "a file does not count its nulls",))
         return
-    total = sum(each.get("numRecords", 0) for each in stats)
+    total = sum(file.stats.get("numRecords", 0) for file in files)
     rate = sum(nulls) / total if total else 0.0
     if rate > most:
-        yield Finding("null rate", column, sum(nulls), (f"{rate:.4f} is above {most:g}",))
+        yield Finding("null rate", name, sum(nulls), (f"{rate:.4f} is above {most:g}",))
 
 
-def _range(stats: Sequence[Mapping[str, Any]], column: str, low: Any, high: Any) -> Iterable[Finding]:
-    for each in stats:
-        if each.get("numRecords") == each.get("nullCount", {}).get(column, -1):
-            continue  # nothing but nulls: there is no value to be out of range
-        least, greatest = each.get("minValues", {}).get(column), each.get("maxValues", {}).get(column)
-        if least is None or greatest is None:
-            yield Finding("range", column, None, ("a file does not say its smallest and largest value",))
+def _range(files: Sequence[_File], columns: TableColumns, name: str, within: tuple[Any, Any]) -> Iterable[Finding]:
+    column = _column(columns, name)
+    if column is None:
+        yield Finding("range", name, None, (_UNKNOWN,))
+        return
+    low, high = within
+    below = False if low is None else compare(column, "<", Constant(_naive(low)))
+    above = False if high is None else compare(column, ">", Constant(_to_the_end(_naive(high), column)))
+    for file in files:
+        if may_match(any_of([below, above]), file.partition_values, file.text):
+            least, greatest = (file.stat(section, column) for section in ("minValues", "maxValues"))
+            said = f"{least} to {greatest} is not surely within {low} to {high}"
+            unsaid = not column.partition and (least is None or greatest is None)
+            yield Finding(
+                "range", name, None, ("a file does not say its smallest and largest value" if unsaid else said,)
+            )
             return
-        if (low is not None and _less(least, low)) or (high is not None and _less(high, greatest)):
-            yield Finding("range", column, None, (f"{least} to {greatest} is not within {low} to {high}",))
-            return
 
 
-def _less(left: Any, right: Any) -> bool:
-    """Whether one value is below another; statistics have dates and decimals as texts and numbers."""
-    numbers = (int, float, Decimal)
-    if isinstance(left, numbers) and isinstance(right, numbers):
-        return Decimal(str(left)) < Decimal(str(right))
-    return str(left) < str(right)
+def _column(columns: TableColumns, name: str) -> TableColumn | None:
+    """The column, by its name in the table or by `a.b` for a field of a struct; None if there is none."""
+    for names in ([name], name.split(".")):
+        try:
+            found = columns.find(names)
+        except UsageError:
+            continue
+        # Statistics have a float as the decimal that its user would write, which as a double compares as it should.
+        return replace(found, kind=Kind.DOUBLE) if found.kind is Kind.FLOAT else found
+    return None
+
+
+def _naive(value: Any) -> Any:
+    return value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) and value.tzinfo else value
+
+
+def _to_the_end(value: Any, column: TableColumn) -> Any:
+    """A moment to the end of its millisecond, as which statistics have a greatest one."""
+    if column.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
+        return value
+    moment = as_moment(value, zoned=column.kind is Kind.TIMESTAMP)
+    return value if moment is None else moment.replace(microsecond=moment.microsecond // 1000 * 1000 + 999)

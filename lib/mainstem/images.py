@@ -8,7 +8,6 @@ then the rows are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mainstem import observe
@@ -16,7 +15,8 @@ from mainstem.columns import FILE_COLUMNS, SEQ, arrow_schema
 from mainstem.engines import EngineError, Outcome
 from mainstem.errors import EngineBusy, VersionNotFound
 from mainstem.livefiles import LiveFiles
-from mainstem.store import Queries, Store, as_utc
+from mainstem.resolve import Resolved, change_of
+from mainstem.store import Queries, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,8 +53,7 @@ def keep(
     bounds: Mapping[str, Any],
     rows: Callable[[], pa.Table],
     *,
-    committed_at: datetime,
-    content_sha256: str | None,
+    at: Resolved,
 ) -> bool:
     """Write an image of the version if it pays: the table is not small, and there is none, or not a recent one.
 
@@ -73,7 +72,7 @@ def keep(
                 piece = content[start : start + _CHUNK_BYTES]
                 queries.change("image_insert", **bounds, chunk=chunk, files=live.num_rows, content=piece)
             queries.change("images_older", **bounds)
-            _require_same(queries, bounds, committed_at, content_sha256)
+            _require_same(queries, bounds, at)
     except (EngineError, EngineBusy, VersionNotFound) as error:
         another = isinstance(error, EngineError) and error.outcome is Outcome.LOST  # who wrote the same image
         observe.event("image.not_written", level=20 if another else 30, table=bounds["table_id"], reason=error)
@@ -118,15 +117,15 @@ def _pays(queries: Queries, bounds: Mapping[str, Any]) -> bool:
     return changed * _RENEWED_AFTER > int(known["files"]) and int(known["files"]) <= most
 
 
-def _require_same(queries: Queries, bounds: Mapping[str, Any], committed_at: datetime, sha256: str | None) -> None:
+def _require_same(queries: Queries, bounds: Mapping[str, Any], at: Resolved) -> None:
     """Raise unless the version is still the one that was read. Locked last and briefly: commits hardly wait.
 
     An import that replaces the table takes the same lock before it deletes: it finds this image, or this finds it.
     """
     queries.row("head_lock", table_id=bounds["table_id"])
-    now = queries.row("still_readable", **bounds)
-    if now is None or (as_utc(now["committed_at"]), now["content_sha256"]) != (committed_at, sha256):
-        raise VersionNotFound(f"version {bounds['version']} expired or was replaced while its image was made.")
+    changed = change_of(queries, bounds["table_id"], at)
+    if changed is not None:
+        raise VersionNotFound(f"version {at.version} was {changed} while its image was made.")
 
 
 def _encoded(rows: pa.Table) -> bytes:

@@ -17,6 +17,7 @@ from mainstem.driverload import DriverLoad, Progress
 from mainstem.engines import EngineError, Outcome
 from mainstem.errors import UsageError
 from mainstem.naming import require_name
+from mainstem.places import refuse_second_name
 from mainstem.snapshot import keep_image
 from mainstem.sparkload import SparkLoad
 from mainstem.store import Queries, Row, Store
@@ -66,8 +67,9 @@ def import_table(
 ) -> Imported:
     """Read the log at `location` and put it into the catalog as `name`: all of it, or nothing and no row.
 
-    `force` replaces what the catalog has under that name. `check` may look at the result before it is committed and
-    refuse it by raising. With `spark`, a log larger than the setting `import_bytes` is read by the executors.
+    `force` replaces what the catalog has under that name, unless a tag would then name other content. `check` may look
+    at the result before it is committed and refuse it by raising. With `spark`, a log larger than the setting
+    `import_bytes` is read by the executors.
     """
     require_name(name)
     log = LogDirectory.open(location)
@@ -76,6 +78,7 @@ def import_table(
     plan = replay_plan(listing, up_to=up_to_version)
     place = str(log.location.local) if log.location.local is not None else log.location.uri
     _replaceable(store.row("table_by_name", name=name), name, force=force)
+    refuse_second_name(store.rows("tables_all"), place, name=name, leads=False)
     with (
         observe.span("import", table=name, versions=plan.last - plan.first + 1),
         _load(store, log, listing, plan, progress, None if dry_run else spark) as load,
@@ -86,7 +89,10 @@ def import_table(
         try:
             with store.writing() as queries:
                 known = _replaceable(_locked(queries, name), name, force=force)
+                refuse_second_name(queries.rows("tables_all"), place, name=name, leads=False)
+                tagged = [] if known is None else queries.rows("tagged_versions", table_id=known["table_id"])
                 imported = _write(queries, load, name, place, known)
+                _refuse_moved_tags(queries, imported, tagged)
                 check(imported, queries)
         except EngineError as error:
             if error.outcome is Outcome.LOST:
@@ -172,6 +178,28 @@ def _write(queries: Queries, load: DriverLoad | SparkLoad, name: str, location: 
         published_version=load.plan.last, min_readable_version=load.chronicle.floor,
     )  # fmt: skip
     return _result(load, name, table_id, location)
+
+
+def _refuse_moved_tags(queries: Queries, imported: Imported, tagged: list[Row]) -> None:
+    """A tag never moves: what it names must be there afterwards, with the same content."""
+    now = {row["version"]: row for row in queries.rows("tagged_versions", table_id=imported.table_id)} if tagged else {}
+    for row in tagged:
+        version, after = row["version"], now[row["version"]]
+        gone = after["kind"] is None or version < imported.first_version
+        # Of a version whose own row was lost nothing is known that could differ.
+        if gone or (row["kind"] is not None and _content(row) != _content(after)):
+            raise UsageError(
+                f"the tag {row['tag']!r} names version {version} of {imported.name}, which would "
+                + ("be gone." if gone else "have another content."),
+                hint=f"Nothing was changed. Take the tag away first: mainstem tag {row['tag']} --delete",
+                table=imported.name,
+                tag=row["tag"],
+            )
+
+
+def _content(row: Row) -> object:
+    """What tells a version from another one of its number; where a checkpoint bridged it, no commit has its bytes."""
+    return row["content_sha256"] or (row["kind"], row["committed_at"])
 
 
 def _result(

@@ -6,21 +6,24 @@ Tags and leases hold both back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 import orjson
 
 from mainstem import observe
 from mainstem.checkpoint import properties as said
-from mainstem.datafiles import delete_files, inside, list_files, vector_files
-from mainstem.deltalog.location import Location, open_location
+from mainstem.datafiles import delete_files, own_files
+from mainstem.deltalog.location import open_location
 from mainstem.errors import TableNotFound, UsageError
+from mainstem.leases import staging_since
+from mainstem.needed import needed_files, refuse_outside_commits, tables_inside
 from mainstem.rows import CDC, OTHER, REMOVES
 from mainstem.store import Queries, Row, Store
 from mainstem.versions import to_millis
 
 _MOST_NAMED = 1000
+_CLOCKS = timedelta(minutes=5)  # by which the database's clock and that of the files may differ
 _ALIVE = ("adds_expire", "txns_expire", "domains_expire", "metadata_expire", "protocol_expire", "versions_expire")
 
 
@@ -100,9 +103,10 @@ def vacuum(
     """Delete the files in the table's folder that nothing needs any more.
 
     Kept are the files of the head, of every tag and lease, of all that was removed within the retention (the table's
-    own `delta.deletedFileRetentionDuration`, if not given), and every file that is younger than that: somebody may be
-    about to commit it. Change files go with age alone, as in Delta. Files elsewhere, named by absolute paths, are never
-    deleted.
+    own `delta.deletedFileRetentionDuration`, if not given), and every file that is younger than that, or than the
+    oldest transaction that writes: somebody may be about to commit it. So are files that another table of the catalog
+    names, and whole folders that are another table. Change files go with age alone, as in Delta. Files elsewhere, named
+    by absolute paths, are never deleted. Raises `ForeignCommit` if an outside engine has committed beside the catalog.
     """
     table = _table(store, name)
     if table["authority"] != "catalog":
@@ -121,29 +125,29 @@ def vacuum(
             table=name,
         )
     place = open_location(table["location"])
-    with observe.span("vacuum", table=name), store.reading() as queries:
-        cutoff = queries.now() - timedelta(hours=hours)
-        needed = _needed(queries, table, place, to_millis(cutoff))
-    found = [file for file in list_files(place) if file.path not in needed and file.modified_ms < to_millis(cutoff)]
-    if not dry_run:
-        delete_files(place, found)
+    with observe.span("vacuum", table=name):
+        with store.reading() as queries:
+            others = tables_inside(queries, table, place)
+        # First the files, then the leases, then the rows: who writes a file has a lease before it is there, and gives
+        # it back when the rows name it.
+        there = own_files(place, others)
+        with store.reading() as queries:
+            cutoff = _cutoff(queries, table, hours)
+            needed = needed_files(queries, table, place, since_ms=to_millis(cutoff))
+        found = [file for file in there if file.path not in needed and file.modified_ms < to_millis(cutoff)]
+        refuse_outside_commits(store, _table(store, name), place)
+        if not dry_run:
+            delete_files(place, found)
     observe.event("vacuum.done", table=name, files=len(found), dry_run=dry_run)
     paths = tuple(file.path for file in found[:_MOST_NAMED])
     return Vacuumed(name, len(found), sum(file.size_bytes for file in found), dry_run, paths)
 
 
-def _needed(queries: Queries, table: Row, place: Location, cutoff_ms: int) -> set[str]:
-    """The files on disk that some version needs which must stay readable."""
-    bounds = {"table_id": table["table_id"]}
-    needed: set[str] = set()
-    rows = queries.rows("files_needed", **bounds, since=cutoff_ms, published_version=table["published_version"])
-    for held in queries.rows("held_versions", **bounds):
-        rows += queries.rows("files_held", **bounds, version=held["version"])
-    for row in rows:
-        needed.update(inside(row["path"], place))
-        if row["deletion_vector"]:
-            needed.update(vector_files(row["deletion_vector"], place))
-    return needed
+def _cutoff(queries: Queries, table: Row, hours: float) -> datetime:
+    """What is younger stays: by the retention, and whatever somebody may have written who is about to commit it."""
+    cutoff = queries.now() - timedelta(hours=hours)
+    began = staging_since(queries, table["table_id"])
+    return cutoff if began is None else min(cutoff, began - _CLOCKS)
 
 
 def _table(store: Store, name: str) -> Row:

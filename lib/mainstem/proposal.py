@@ -11,9 +11,11 @@ from typing import Any
 import orjson
 
 from mainstem.conflicts import Reads
+from mainstem.definition import beyond
 from mainstem.deltalog.protocol import refuse_unwritable
 from mainstem.deltalog.serialize import serialize_commit
 from mainstem.errors import UsageError
+from mainstem.identity import canonical_path
 from mainstem.model import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, Txn
 from mainstem.partitions import misfit, types_of
 
@@ -57,10 +59,10 @@ class Commit:
         """The actions without commitInfo."""
         return tuple(action for action in self.actions if not isinstance(action, CommitInfo))
 
-    def check(self, table: str, *, protocol: Protocol, metadata: Metadata) -> None:
+    def check(self, table: str, *, root: str, protocol: Protocol, metadata: Metadata) -> None:
         """Raise unless this can be a version of a table that has these after it. What was right is not asked again."""
         if self.__dict__.get("_fits") != (protocol, metadata):
-            check(table, self.actions, protocol=protocol, metadata=metadata)
+            check(table, self.actions, root=root, protocol=protocol, metadata=metadata)
             self.__dict__["_fits"] = (protocol, metadata)
 
 
@@ -81,7 +83,7 @@ class Proposal:
             metadata = _only(commit.actions, Metadata) or metadata
             if protocol is None or metadata is None:
                 raise _refused(self.table.name, "its first commit needs a protocol and a metaData action")
-            commit.check(self.table.name, protocol=protocol, metadata=metadata)
+            commit.check(self.table.name, root=self.table.root, protocol=protocol, metadata=metadata)
 
     def prepare(self) -> None:
         """Do what needs no database, so that nobody waits for it while the head is locked."""
@@ -102,13 +104,15 @@ class Proposal:
         return {action.app_key: action for commit in self.commits for action in commit.actions if type(action) is Txn}
 
 
-def check(table: str, actions: Sequence[Action], *, protocol: Protocol, metadata: Metadata) -> None:
+def check(table: str, actions: Sequence[Action], *, root: str, protocol: Protocol, metadata: Metadata) -> None:
     """Raise unless these actions can be one version of a table that has this protocol and metadata after it."""
     refuse_unwritable(protocol, table=table)
     _check_once(table, actions)
+    if wrong := beyond(actions, protocol):
+        raise _refused(table, wrong)
     adds = [action for action in actions if type(action) is AddFile]
     removes = [action for action in actions if type(action) is RemoveFile]
-    _check_files(table, adds, removes)
+    _check_files(table, adds, removes, root)
     types = types_of(metadata)
     usual = None  # the files of one partition come together: their values are looked at once
     for add in adds:
@@ -123,19 +127,21 @@ def check(table: str, actions: Sequence[Action], *, protocol: Protocol, metadata
             raise _refused(table, f"the table takes appends only, and it removes {gone.path!r}", path=gone.path)
 
 
-def _check_files(table: str, adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> None:
+def _check_files(table: str, adds: Sequence[AddFile], removes: Sequence[RemoveFile], root: str) -> None:
     added, removed = {add.file_key: add.path for add in adds}, {remove.file_key: remove.path for remove in removes}
     for named, files, verb in ((added, adds, "adds"), (removed, removes, "removes")):
         if len(named) != len(files):
-            twice = Counter(file.path for file in files).most_common(1)[0][0]
+            twice = named[Counter(file.file_key for file in files).most_common(1)[0][0]]
             raise _refused(table, f"it {verb} the file {twice!r} twice", path=twice)
     if both := added.keys() & removed.keys():
         path = added[min(both)]
         raise _refused(table, f"it adds and removes the file {path!r} with the same deletion vector", path=path)
-    # A path may come back with another deletion vector; two live files of one path would count its rows twice.
-    paths = Counter(add.path for add in adds)
-    if len(paths) != len(adds):
-        raise _refused(table, f"it adds the path {paths.most_common(1)[0][0]!r} twice")
+    # A path may come back with another deletion vector; two live files of one path would count its rows twice. Without
+    # a deletion vector the keys above are those of the paths.
+    if any(add.dv_id is not None for add in adds):
+        [(path, count)] = Counter(canonical_path(add.path, root) for add in adds).most_common(1)
+        if count > 1:
+            raise _refused(table, f"it adds the path {path!r} twice")
 
 
 def _check_once(table: str, actions: Iterable[Action]) -> None:

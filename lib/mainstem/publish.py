@@ -24,8 +24,8 @@ from mainstem.errors import CorruptCatalog, ForeignCommit, MainstemError
 from mainstem.recorded import recorded
 from mainstem.store import Row, Store, as_utc, statement
 
-# So many versions are read and written between two looks at the catalog.
-_BATCH = 100
+# So many versions are read and written between two looks at the catalog: fewer, if they have more actions than that.
+_BATCH, _MOST_ACTIONS = 100, 100_000
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 _LONGEST_ERROR = 2000
 
@@ -94,7 +94,7 @@ def write_waiting(
     publisher = Publisher(store, table)
     start = published = int(table["published_version"])
     while published < (head := int(table["current_version"])) and _is_short(published, until):
-        last = min(head, published + _BATCH)
+        last = _last_of_batch(store, table, published + 1, min(head, published + _BATCH))
         publisher.publish(_waiting(store, table, published + 1, last))
         published = last
         progress(published - start, head - start)
@@ -223,6 +223,18 @@ class Publisher:
 
 def _seconds(since: datetime, now: datetime) -> float:
     return max(0.0, (now - since).total_seconds())
+
+
+def _last_of_batch(store: Store, table: Row, first: int, last: int) -> int:
+    """The last version that is read together with the first one, which is taken whatever it has."""
+    if first == last:
+        return last
+    total = 0
+    for row in store.rows("files_by_version", table_id=table["table_id"], first=first, last=last):
+        total += row["files"]
+        if total > _MOST_ACTIONS and row["version"] > first:
+            return int(row["version"]) - 1
+    return last
 
 
 def _waiting(store: Store, table: Row, first: int, last: int) -> list[Waiting]:

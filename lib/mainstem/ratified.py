@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from mainstem.errors import UsageError
 from mainstem.proposal import Proposal
 from mainstem.store import Queries
 
 
+class NameTaken(UsageError):
+    """Another table got the name while this one was made."""
+
+
 class Entry(NamedTuple):
-    """One version that was written: its number, its time, and the bytes of its commit file."""
+    """One version that was written: its number, its time, and the bytes of its commit file.
+
+    One that an earlier call has written has no bytes here; if it has expired, its time is that of the oldest version
+    that is left.
+    """
 
     version: int
     committed_at: datetime
@@ -58,3 +67,7 @@ class Terms:
     most_unpublished: int | None = None
     publishing: bool = False  # whether the caller publishes right afterwards
     alongside: Alongside = nothing_else
+
+    def token_of(self, place: int) -> str:
+        """The token of the first commit to a table, the second, …: each version has one of its own."""
+        return self.token if place == 1 else f"{self.token}/{place}"

@@ -14,7 +14,7 @@ from mainstem.proposal import NO_VERSION, Proposal
 from mainstem.ratified import Entry, Ratified, Terms
 from mainstem.store import Queries, Row, as_utc, asked, asked_among
 from mainstem.versions import to_millis
-from mainstem.versionwriter import Writer
+from mainstem.versionwriter import Writer, name_taken
 
 # Behind every version that a head can have.
 _NO_END = 2**62
@@ -23,15 +23,13 @@ _NO_END = 2**62
 def opening(proposals: Sequence[Proposal], token: str, *, kinds: bool) -> list[tuple[str, Asked]]:
     """The queries that the transaction of `ratify` begins with: the heads are locked, and then looked at.
 
-    With `kinds`, also of which kinds there are actions since each proposal, which is wanted if a head has moved: it is
-    for engines where one query more costs no round trip while others wait for the lock.
+    A table that is to be made has no head, unless an attempt whose connection was lost has made it. With `kinds`, also
+    of which kinds there are actions since each proposal, which is wanted if a head has moved: it is for engines where
+    one query more costs no round trip while others wait for the lock.
     """
-    known = _known(proposals)
-    if not known:
-        return []
-    ids = [each.table.table_id for each in known]
+    ids = sorted(each.table.table_id for each in proposals)
     found = [asked_among("heads_lock", "ids", ids), asked_among("heads_now", "ids", ids, txn_id=token)]
-    for table in (each.table for each in known if kinds):
+    for table in (each.table for each in _known(proposals) if kinds):
         found.append(asked("kinds_between", table_id=table.table_id, first=table.read_version + 1, last=_NO_END))
     return found
 
@@ -39,16 +37,15 @@ def opening(proposals: Sequence[Proposal], token: str, *, kinds: bool) -> list[t
 def ratify(queries: Queries, proposals: Sequence[Proposal], terms: Terms) -> list[Ratified]:
     """Turn the proposals into versions, inside of a transaction that began with `opening`. Raises: keep nothing then.
 
-    A token that was ratified before, or an application transaction that is not newer than the table's, is not done a
-    second time: the first result is returned.
+    A token that was ratified before, or application transactions none of which is newer than the table's, are not done
+    a second time: the first result is returned.
     """
-    _, found, *kinds = queries.first or ((), ())
+    _, found, *kinds = queries.first
     heads = {row["table_id"]: row for row in found}
     since = {each.table.table_id: row for each, (row,) in zip(_known(proposals), kinds, strict=False)}
     for each in proposals:
-        if each.table.read_version != NO_VERSION:
-            _require_open(each, heads.get(each.table.table_id), terms)
-    if repeated := _repeated(queries, proposals, heads):
+        _require_open(each, heads.get(each.table.table_id), terms)
+    if repeated := _repeated(queries, proposals, heads, terms):
         return repeated
     clock = next(iter(heads.values()))["clock"] if heads else queries.scalar("clock_now")
     now_ms = to_millis(clock)
@@ -66,11 +63,15 @@ def _known(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def _require_open(proposal: Proposal, head: Row | None, terms: Terms) -> None:
-    name = proposal.table.name
+    name, is_new = proposal.table.name, proposal.table.read_version == NO_VERSION
+    if head is None and is_new:
+        return
     if head is None:
         raise TableNotFound(f"the catalog no longer has the table {name}.", hint="Nothing was written.", table=name)
     if head["repeated_version"] is not None:
         return
+    if is_new:
+        raise name_taken(name)
     if head["authority"] != terms.authority:
         leads = "its log leads" if head["authority"] == "log" else "the catalog leads it already"
         raise UsageError(
@@ -106,16 +107,15 @@ def _require_open(proposal: Proposal, head: Row | None, terms: Terms) -> None:
         )
 
 
-def _repeated(queries: Queries, proposals: Sequence[Proposal], heads: Mapping[str, Row]) -> list[Ratified]:
+def _repeated(
+    queries: Queries, proposals: Sequence[Proposal], heads: Mapping[str, Row], terms: Terms
+) -> list[Ratified]:
     """The first results, if all of this was done before; nothing, if none of it was."""
     found: list[Ratified] = []
     for each in proposals:
         head = heads.get(each.table.table_id)
-        version = None if head is None else head["repeated_version"] or _known_application(queries, each)
-        if head is not None and version is not None:
-            [first, *_] = queries.rows("versions_between", table_id=each.table.table_id, first=version, last=version)
-            entry = Entry(version, as_utc(first["committed_at"]), b"")
-            found.append(Ratified.of(each, head["published_version"], (entry,), repeated=True))
+        if head is not None and (entries := _entries(queries, each, head, terms)):
+            found.append(Ratified.of(each, head["published_version"], entries, repeated=True))
     if found and len(found) != len(proposals):
         names = ", ".join(done.name for done in found)
         raise ConflictError(
@@ -126,9 +126,37 @@ def _repeated(queries: Queries, proposals: Sequence[Proposal], heads: Mapping[st
     return found
 
 
-def _known_application(queries: Queries, proposal: Proposal) -> int | None:
+def _entries(queries: Queries, proposal: Proposal, head: Row, terms: Terms) -> tuple[Entry, ...]:
+    """What a proposal has become when it was made before: by its token, or else by its applications."""
+    table_id = proposal.table.table_id
+    if head["repeated_version"] is not None:
+        tokens = [terms.token_of(place) for place in range(1, len(proposal.commits) + 1)]
+        rows = queries.rows_among("versions_of_tokens", "tokens", tokens, table_id=table_id)
+        return tuple(Entry(row["version"], as_utc(row["committed_at"]), b"") for row in rows)
+    version = _known_applications(queries, proposal)
+    if version is None:
+        return ()
+    left = queries.row("version_range", table_id=table_id, min_readable_version=version)
+    assert left is not None
+    return (Entry(version, as_utc(left["first_time"]), b""),)
+
+
+def _known_applications(queries: Queries, proposal: Proposal) -> int | None:
+    """The version by which all applications of a proposal had come so far; None if none of them has."""
+    known, new = [], []
     for key, wanted in proposal.applications.items():
         row = queries.row("txn_now", table_id=proposal.table.table_id, app_key=key)
         if row is not None and row["txn_version"] >= wanted.txn_version:
-            return int(row["version"])
-    return None
+            known.append((wanted.app_id, int(row["version"])))
+        else:
+            new.append(wanted.app_id)
+    if known and new:
+        name = proposal.table.name
+        raise ConflictError(
+            f"{name} has the transaction of {', '.join(repr(app) for app, _ in known)} already, and not that of "
+            f"{', '.join(map(repr, new))}, which would be lost with it.",
+            hint="Nothing was written. Commit what is new alone.",
+            table=name,
+            rule="ConcurrentTransaction",
+        )
+    return max((version for _, version in known), default=None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mainstem import observe
-from mainstem.errors import EngineBusy, ForeignCommit, MainstemError
+from mainstem.errors import EngineBusy, ForeignCommit, MainstemError, told
 from mainstem.publish import Lag, lags, publish
 from mainstem.store import Store
 
@@ -70,4 +70,7 @@ def _reconciled(store: Store, lag: Lag) -> Reconciled:
         return Reconciled(
             lag.name, "failed", lag.versions, error=error.message, hint=error.hint, exit_code=error.exit_code
         )
+    except Exception as error:  # noqa: BLE001  whatever it is, the other tables wait for their turn
+        observe.event("publish.failed", level=30, table=lag.name, error=told(error))
+        return Reconciled(lag.name, "failed", lag.versions, error=told(error), exit_code=MainstemError.exit_code)
     return Reconciled(lag.name, "published", done.version - done.from_version, version=done.version)

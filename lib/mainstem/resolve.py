@@ -63,6 +63,25 @@ def resolve(
     )
 
 
+def change_of(queries: Queries, table_id: str, at: Resolved) -> str | None:
+    """What has happened to a version since it was resolved; None if it is as it was."""
+    now = queries.row("still_readable", table_id=table_id, version=at.version)
+    if now is None:
+        return "expired"
+    same = (as_utc(now["committed_at"]), now["content_sha256"]) == (at.committed_at, at.content_sha256)
+    return None if same else "replaced"
+
+
+def require_unchanged(queries: Queries, name: str, table_id: str, at: Resolved) -> None:
+    """Raise VersionNotFound if a version is not what it was when it was resolved: what was read of it may be short."""
+    changed = change_of(queries, table_id, at)
+    if changed is not None:
+        raise VersionNotFound(
+            f"version {at.version} of {name} was {changed} while it was read.",
+            hint="Open the table again, or hold the version by a tag while you read it.",
+        )
+
+
 def _number(version: SupportsIndex) -> int:
     try:
         return index(version)  # numpy's whole numbers are some, too
@@ -93,7 +112,8 @@ def as_moment(value: datetime | str) -> datetime:
 
 def _not_found(queries: Queries, name: str, table_id: str, floor: int, wanted: str) -> VersionNotFound:
     known = queries.row("version_range", table_id=table_id, min_readable_version=floor)
-    assert known is not None
+    if known is None or known["first_version"] is None:
+        return VersionNotFound(f"the table {name} has no {wanted}: the catalog has none of its versions.")
     first, last = known["first_version"], known["last_version"]
     times = [as_utc(known[key]).isoformat() for key in ("first_time", "last_time")]
     return VersionNotFound(

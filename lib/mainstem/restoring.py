@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import orjson
 
-from mainstem.datafiles import missing
+from mainstem.datafiles import missing, on_disk, vector_files
 from mainstem.deltalog.location import open_location
 from mainstem.deltalog.protocol import FENCE, reader_features, writer_features
 from mainstem.errors import UnsupportedFeature, VersionNotFound
@@ -32,7 +32,7 @@ def restored_actions(then: Snapshot, now: Snapshot, *, location: str) -> list[Ac
     """Remove what came since, add what went since, and put metadata back where it differs; as Delta's RESTORE does.
 
     What must only grow stays as it is: the protocol, ids of columns, high water marks of identity columns and of rows.
-    Raises `VersionNotFound` if a data file that must come back is no longer there: a vacuum has taken it.
+    Raises `VersionNotFound` if a data file or deletion vector that must come back is gone: a vacuum has taken it.
     """
     wanted, present = _files(then), _files(now)
     back = [add for key, add in wanted.items() if key not in present]
@@ -113,10 +113,16 @@ def _files(snapshot: Snapshot) -> dict[bytes, AddFile]:
 
 def _require_present(then: Snapshot, adds: Sequence[AddFile], location: str) -> None:
     # Another table's file, named by an absolute path: whether it is there shows when it is read.
-    lost = missing(open_location(location), (add.path for add in adds if not is_absolute(add.path)))
+    place = open_location(location)
+    wanted = {add.path: on_disk(add.path) for add in adds if not is_absolute(add.path)}
+    for add in adds:
+        if add.deletion_vector:
+            wanted |= {path: path for path in vector_files(add.deletion_vector, place)}
+    gone = set(missing(place, wanted.values()))
+    lost = [path for path, name in wanted.items() if name in gone]
     if lost:
         raise VersionNotFound(
-            f"version {then.version} of {then.table} cannot be restored: {len(lost)} of its data files are gone, "
+            f"version {then.version} of {then.table} cannot be restored: {len(lost)} of its files are gone, "
             f"{', '.join(lost[:_SHOWN])}.",
             hint="Nothing was written. A vacuum has removed them; restore a later version.",
             paths=lost[:_SHOWN],

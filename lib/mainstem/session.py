@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from mainstem.errors import UnsupportedFeature
+from mainstem.errors import UnsupportedFeature, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from mainstem.engines import Jdbc
 
 _NO_SPARK = "Install it by: pip install pyspark delta-spark (docs/dependencies.md names the versions)."
+_ZONE = "spark.sql.session.timeZone"
+_UTC = frozenset(
+    {"UTC", "ETC/UTC", "GMT", "ETC/GMT", "UCT", "ETC/UCT", "ZULU", "Z", "+00:00", "UTC+00:00", "GMT+00:00"}
+)
 _ADD_JARS = "Start the session with --properties-file spark-defaults.conf, or add its spark.jars.packages to yours."
 
 
@@ -51,7 +56,11 @@ def build_session(app_name: str = "mainstem", *, master: str | None = None, **co
         raise UnsupportedFeature("this needs pyspark, which is not installed.", hint=_NO_SPARK) from error
     if given():
         return SparkSession.builder.getOrCreate()
-    builder = SparkSession.builder.appName(app_name).master(master or "local[*]")
+    # A worker must be the Python that runs here, also where its environment was never activated.
+    master = master or "local[*]"
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in {**defaults(), **conf}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -62,6 +71,20 @@ def conf_lookup(spark: SparkSession | None) -> Callable[[str], str | None] | Non
     if spark is None:
         return None
     return lambda key: spark.conf.get(key, None)
+
+
+def in_utc(find: Callable[[], SparkSession]) -> bool:
+    """Whether the session reads moments that name no zone as being in UTC; without a session everybody does.
+
+    Spark is not loaded to learn it: where it was not, there is no session.
+    """
+    if "pyspark.sql" not in sys.modules:
+        return True
+    try:
+        spark = find()
+    except UsageError:
+        return True
+    return (spark.conf.get(_ZONE, None) or "").upper() in _UTC
 
 
 def require_delta(spark: SparkSession) -> None:

@@ -15,12 +15,14 @@ from mainstem import images, observe
 from mainstem.chronicle import properties
 from mainstem.columns import FILE_COLUMNS, Column
 from mainstem.deltalog.jsontext import decoded
-from mainstem.errors import CorruptCatalog, UnsupportedFeature, UsageError, VersionNotFound
+from mainstem.errors import CorruptCatalog, UnsupportedFeature, UsageError
+from mainstem.leases import LISTING, Leases
 from mainstem.livefiles import LiveFiles
 from mainstem.model import Metadata, Protocol
-from mainstem.resolve import Resolved, resolve
-from mainstem.rows import METADATA, PROTOCOL
-from mainstem.store import Queries, Row, Store, as_utc
+from mainstem.opened import Opened, opened_at, opened_at_head
+from mainstem.resolve import Resolved, change_of, require_unchanged, resolve
+from mainstem.session import in_utc
+from mainstem.store import Queries, Row, Store
 from mainstem.tableschema import column_rows, require_schema
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_DESCRIBED = ((METADATA, "m_"), (PROTOCOL, "p_"))
 FilesEngine = Literal["auto", "sql", "spans", "replay"]
 
 
@@ -91,6 +92,11 @@ class Snapshot:
         """The table's properties, as Delta's metadata has them."""
         return properties(self.metadata)
 
+    @property
+    def in_utc(self) -> bool:
+        """Whether a moment in a predicate that names no zone is in UTC: by the session's zone, or without a session."""
+        return in_utc(self.session)
+
     def columns(self) -> list[tuple[str, str, bool]]:
         """Each column's name, type and whether it may be null, for people; needs no Spark."""
         return column_rows(self.schema_json)
@@ -108,7 +114,8 @@ class Snapshot:
     def to_arrow(self, *, where: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """The live files as an Arrow table, without Spark; with `where`, those that may match it.
 
-        The order of the rows means nothing.
+        A moment in it that names no zone is in the session's, and without a session in UTC. The order of the rows means
+        nothing.
         """
         wanted = _columns(columns)
         if where is None:
@@ -163,6 +170,7 @@ class Snapshot:
             engine = "spans" if self.has_more_files_than(self.store.engine.settings.driver_files) else "sql"
         if engine == "sql":
             return spark.createDataFrame(self.to_arrow(where=where))
+        Leases("read", lasting=LISTING).hold(self.store, self.table_id, self.version)
         with self.reading():
             pass  # Spark reads later and on its own, and asks again; what is gone already is told now
         condition = None if where is None else self._inlined(where)
@@ -177,23 +185,19 @@ class Snapshot:
 
         Unless this snapshot itself has expired or was replaced: then its files say nothing about what came since.
         """
-        newer = open_snapshot(self.store, self.table, self.table_id, session=self.session)
+        newer = open_head(self.store, self.table, session=self.session)
+        if newer is None or newer.table_id != self.table_id:
+            return open_snapshot(self.store, self.table, self.table_id, session=self.session)
         if "_live" in self.__dict__ and newer.version >= self.version:
             with newer.reading() as queries:
                 moved = self._live.moved(queries, self._bounds, newer._bounds)
-                if self._changed(queries) is None:
+                if change_of(queries, self.table_id, self._at) is None:
                     newer.__dict__["_live"] = moved
         return newer
 
     def keep_image(self) -> bool:
         """Keep the live files as columns in the catalog, where it pays: later opens then begin with them."""
-        return images.keep(
-            self.store,
-            self._bounds,
-            lambda: self._live.rows,
-            committed_at=self.timestamp,
-            content_sha256=self.content_sha256,
-        )
+        return images.keep(self.store, self._bounds, lambda: self._live.rows, at=self._at)
 
     def _condition(self, where: str | None) -> tuple[str, dict[str, object]]:
         if where is None:
@@ -206,6 +210,10 @@ class Snapshot:
         from mainstem import pruning
 
         return pruning.inlined_condition(where, self, self.store.engine)
+
+    @property
+    def _at(self) -> Resolved:
+        return Resolved(self.version, self.timestamp, self.content_sha256, self.is_head)
 
     @property
     def _bounds(self) -> dict[str, Any]:
@@ -238,23 +246,7 @@ class Snapshot:
         """Queries on one connection; on leaving it raises if the version expired meanwhile."""
         with self.store.reading() as queries:
             yield queries
-            self._require_unchanged(queries)
-
-    def _changed(self, queries: Queries) -> str | None:
-        """What has happened to the version since it was opened; None if it is as it was."""
-        now = queries.row("still_readable", **self._bounds)
-        if now is None:
-            return "expired"
-        same = (as_utc(now["committed_at"]), now["content_sha256"]) == (self.timestamp, self.content_sha256)
-        return None if same else "replaced"
-
-    def _require_unchanged(self, queries: Queries) -> None:
-        changed = self._changed(queries)
-        if changed is not None:
-            raise VersionNotFound(
-                f"version {self.version} of {self.table} was {changed} while it was read.",
-                hint="Open the table again, or hold the version by a tag while you read it.",
-            )
+            require_unchanged(queries, self.table, self.table_id, self._at)
 
 
 def _columns(names: Sequence[str] | None) -> Sequence[Column]:
@@ -265,6 +257,13 @@ def _columns(names: Sequence[str] | None) -> Sequence[Column]:
         if name not in known:
             raise UsageError(f"there is no column {name!r} of files.", hint=f"There are {', '.join(known)}.")
     return [known[name] for name in names]
+
+
+def open_head(store: Store, table: str, *, session: Callable[[], SparkSession]) -> Snapshot | None:
+    """The newest version of the table of this name, by one statement; None if there is none to read."""
+    with _opening(store, table) as queries:
+        found = opened_at_head(queries, table)
+        return None if found is None else _snapshot(found, store, table, session)
 
 
 def open_snapshot(
@@ -278,43 +277,44 @@ def open_snapshot(
     tag: str | None = None,
 ) -> Snapshot:
     """The table at the version, the moment or the tag that is asked for; at its head if none is."""
+    with _opening(store, table) as queries:
+        at = resolve(queries, name=table, table_id=table_id, version=version, timestamp=timestamp, tag=tag)
+        found = opened_at(queries, table_id, at)
+        require_unchanged(queries, table, table_id, at)
+        return _snapshot(found, store, table, session)
+
+
+@contextmanager
+def _opening(store: Store, table: str) -> Iterator[Queries]:
     with (
         observe.timed("metadata_open_latency_ms", table=table),
         observe.span("snapshot.open", table=table),
         store.reading() as queries,
     ):
-        at = resolve(queries, name=table, table_id=table_id, version=version, timestamp=timestamp, tag=tag)
-        return _opened(queries, store, table, table_id, at, session)
+        yield queries
 
 
-def _opened(
-    queries: Queries, store: Store, table: str, table_id: str, at: Resolved, session: Callable[[], SparkSession]
-) -> Snapshot:
-    bounds = {"table_id": table_id, "version": at.version}
-    described = queries.row("described_at", **bounds)
-    metadata, protocol = (described and shape.prefixed(described, prefix) for shape, prefix in _DESCRIBED)
-    registered = queries.rows("registered_at", **bounds)
-    snapshot = Snapshot(
+def _snapshot(found: Opened, store: Store, table: str, session: Callable[[], SparkSession]) -> Snapshot:
+    if not isinstance(found.metadata, Metadata) or not isinstance(found.protocol, Protocol):
+        lacking = "protocol" if isinstance(found.metadata, Metadata) else "metadata"
+        raise CorruptCatalog(
+            f"the table {table} has no {lacking} at version {found.at.version}.",
+            hint="Import it again: mainstem import --force",
+        )
+    return Snapshot(
         table=table,
-        table_id=table_id,
-        version=at.version,
-        timestamp=at.committed_at,
-        metadata=metadata,  # type: ignore[arg-type]
-        protocol=protocol,  # type: ignore[arg-type]
-        domains={row["name"]: row["said"] for row in registered if row["kind"] == "domain"},
-        app_transactions={row["name"]: row["number"] for row in registered if row["kind"] == "application"},
-        content_sha256=at.content_sha256,
-        is_head=at.is_head,
+        table_id=found.table_id,
+        version=found.at.version,
+        timestamp=found.at.committed_at,
+        metadata=found.metadata,
+        protocol=found.protocol,
+        domains=found.domains,
+        app_transactions=found.app_transactions,
+        content_sha256=found.at.content_sha256,
+        is_head=found.at.is_head,
         store=store,
         session=session,
     )
-    snapshot._require_unchanged(queries)
-    if metadata is None or protocol is None:
-        raise CorruptCatalog(
-            f"the table {table} has no {'metadata' if metadata is None else 'protocol'} at version {at.version}.",
-            hint="Import it again: mainstem import --force",
-        )
-    return snapshot
 
 
 def keep_image(store: Store, table: str, table_id: str) -> bool:

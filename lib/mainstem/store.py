@@ -206,7 +206,7 @@ class Store:
             if error.at_commit and error.outcome is Outcome.UNKNOWN:
                 raise CommitUnknown(
                     f"{error.message}: whether the commit took effect is not known.",
-                    hint="Repeat with the same token: it commits once.",
+                    hint="Look whether it did before you do it again.",
                 ) from error
             raise self._passing(error) from error
 

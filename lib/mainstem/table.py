@@ -19,7 +19,7 @@ from mainstem.naming import storable
 from mainstem.operations import DataTable, DataTransaction, Merge, Reader
 from mainstem.publish import Published, publish
 from mainstem.repair import Repaired, repair
-from mainstem.snapshot import Snapshot, open_snapshot
+from mainstem.snapshot import Snapshot, open_head, open_snapshot
 from mainstem.store import Row, Store, as_utc
 from mainstem.upkeep import Maintained, maintain
 from mainstem.validate import Form, Report, validate
@@ -115,7 +115,11 @@ class Table:
 
         A moment after the last commit finds the head; one before the first raises VersionNotFound with the range.
         """
-        table_id = self.info().table_id
+        if version is None and timestamp is None and tag is None:
+            head = open_head(self._store, self.name, session=self._session)
+            if head is not None:
+                return head
+        table_id = self.info().table_id  # a name that is gone, or a table without a version, is told by what follows
         return open_snapshot(
             self._store, self.name, table_id, session=self._session, version=version, timestamp=timestamp, tag=tag
         )
@@ -162,7 +166,8 @@ class Table:
         """Commit ready actions, Delta's JSON objects such as `{"add": {…}}`, as the table's next version.
 
         See `StagedTable.stage` for what was read. With the same `txn_id`, or the same `txn` (application, number), it
-        is committed once, however often it is repeated.
+        is committed once, however often it is repeated. A `txn_id` is known as long as its version: after `expire` has
+        forgotten that, the same one commits again; an application's newest `txn` is never forgotten so.
         """
         return self._change(
             lambda table: table.stage(

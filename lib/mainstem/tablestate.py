@@ -10,6 +10,7 @@ from mainstem.deltalog.location import open_location
 from mainstem.errors import TableNotFound, UsageError, VersionNotFound
 from mainstem.model import Metadata, Protocol
 from mainstem.naming import require_name
+from mainstem.places import refuse_second_name
 from mainstem.proposal import NO_VERSION, TableState
 from mainstem.rows import METADATA, PROTOCOL
 from mainstem.store import Store
@@ -63,4 +64,5 @@ def new_table(store: Store, name: str, location: str) -> TableState:
             table=name,
         )
     stored = str(place.local) if place.local is not None else place.uri
+    refuse_second_name(store.rows("tables_all"), stored, name=name, leads=True)
     return TableState(name, str(uuid4()), stored, place.uri, NO_VERSION, None, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -15,20 +16,18 @@ import orjson
 
 from mainstem.committing import Committed, commit
 from mainstem.conflicts import Reads, read_predicate
+from mainstem.definition import require_sound
 from mainstem.deltalog.objects import actions_of
 from mainstem.errors import UsageError
 from mainstem.identity import app_key, canonical_path
-from mainstem.model import FIRST_SEQ, Action, Metadata, RemoveFile, Txn
+from mainstem.model import FIRST_SEQ, Action, Metadata, Protocol, RemoveFile, Txn
 from mainstem.proposal import Commit, Proposal, TableState
+from mainstem.provenance import require_readable_info, usable
 from mainstem.ratified import Alongside, nothing_else
 from mainstem.store import Store
 from mainstem.tablestate import table_state
+from mainstem.versions import to_millis
 
-_DELTAS_OWN = frozenset(
-    {"version", "timestamp", "inCommitTimestamp", "userName", "operation", "operationParameters", "job", "notebook",
-     "readVersion", "isolationLevel", "isBlindAppend", "operationMetrics", "tags", "engineInfo", "txnId"}
-)  # fmt: skip
-_DELTAS_TEXTS = frozenset({"userMetadata", "userId", "clusterId"})
 _WHOLE = ("true", "1 = 1", "1=1")
 
 
@@ -69,6 +68,8 @@ class StagedTable:
                 )
             self.state = self._transaction.state_at(self.name, read_version)
         parsed = actions_of(actions, table=self.name, table_root=self.state.root)
+        require_readable_info(parsed, table=self.name)
+        require_sound(parsed, table=self.name, metadata=self.current_metadata, protocol=self.current_protocol)
         self.propose(parsed, operation=operation, operation_params=operation_params, read_where=read_where)
         return self
 
@@ -100,7 +101,14 @@ class StagedTable:
         metadata = self.current_metadata
         if metadata is None:
             raise UsageError(f"{self.name} is new: nothing of it can have been read.", hint="Leave read_where out.")
-        return Reads(predicates=(read_predicate(read_where, metadata),), app_ids=apps)
+        predicate = read_predicate(read_where, metadata, in_utc=self._transaction.in_utc)
+        return Reads(predicates=(predicate,), app_ids=apps)
+
+    def was_read_whole(self) -> None:
+        """Note that what is staged here stands or falls with every row of the table as it was read."""
+        self.commits = [
+            replace(each, reads=replace(each.reads, whole_table=True, every_append=True)) for each in self.commits
+        ]
 
     def unchanged(self) -> Committed:
         """What a change became that had nothing to do."""
@@ -113,6 +121,12 @@ class StagedTable:
         """The table's metadata with what is staged so far."""
         staged = [action for commit in self.commits for action in commit.actions if isinstance(action, Metadata)]
         return staged[-1] if staged else self.state.metadata
+
+    @property
+    def current_protocol(self) -> Protocol | None:
+        """The table's protocol with what is staged so far."""
+        staged = [action for commit in self.commits for action in commit.actions if isinstance(action, Protocol)]
+        return staged[-1] if staged else self.state.protocol
 
 
 class Transaction:
@@ -133,8 +147,8 @@ class Transaction:
         self.store = store
         self.token = txn_id or str(uuid4())
         self.info = {
-            **_usable(_standing_info(store)),
-            **_usable(info or {}),
+            **usable(_standing_info(store)),
+            **usable(info or {}),
             "userName": committer or _user(),
             "engineInfo": f"Mainstem/{_own_version()}",
         }
@@ -173,6 +187,11 @@ class Transaction:
         """How this transaction stages changes of one table."""
         return StagedTable(self, state)
 
+    @property
+    def in_utc(self) -> bool:
+        """Whether a moment in a predicate that names no zone is in UTC, as it is without a session."""
+        return True
+
     def state_at(self, name: str, version: int) -> TableState:
         """A table as it was at a version."""
         return table_state(self.store, name, version=version)
@@ -183,7 +202,9 @@ class Transaction:
             return actions
         last = max((action.seq for action in actions), default=FIRST_SEQ - 1)
         app_id, number = self._application
-        return [*actions, Txn(last + 1, app_id, app_key(app_id), number)]
+        # Without a time, a table that forgets old applications takes this one for one of them.
+        now_ms = to_millis(datetime.now(UTC))
+        return [*actions, Txn(last + 1, app_id, app_key(app_id), number, now_ms)]
 
     def rollback(self) -> None:
         """Forget everything that was staged."""
@@ -216,18 +237,6 @@ def _application(txn: tuple[str, int]) -> tuple[str, int]:
 def _standing_info(store: Store) -> Mapping[str, Any]:
     found: Mapping[str, Any] = orjson.loads(store.engine.settings.commit_info or "{}")
     return found
-
-
-def _usable(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a user adds to commitInfo, unless Delta gives the name a meaning: a value of another type than it expects
-    makes the whole log unreadable to Delta, and one of the right type says something that is not so."""
-    for name, value in info.items():
-        if name in _DELTAS_OWN or (name in _DELTAS_TEXTS and not isinstance(value, str)):
-            raise UsageError(
-                f"info names {name!r}, which is a field of Delta's own.",
-                hint="Nothing was written. Choose another name, or give a text as userMetadata.",
-            )
-    return info
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ import orjson
 from mainstem import observe
 from mainstem.checkpoint import clean_log, due, write_checkpoint
 from mainstem.deltalog.files import LogDirectory
-from mainstem.errors import MainstemError, UsageError, worst_code
+from mainstem.errors import MainstemError, UsageError, told, worst_code
 from mainstem.maintain import expire, vacuum
 from mainstem.publish import publish
 from mainstem.store import Row, Store
@@ -68,9 +68,10 @@ def maintain(
         try:
             said = do()
             tasks.append(Done(task, "nothing" if said is None else "done", said or ""))
-        except MainstemError as error:
-            observe.event("maintain.failed", level=30, table=name, task=task, error=error)
-            tasks.append(Done(task, "failed", str(error), error.exit_code))
+        except Exception as error:  # noqa: BLE001  the others are done all the same
+            observe.event("maintain.failed", level=30, table=name, task=task, error=told(error))
+            code = error.exit_code if isinstance(error, MainstemError) else MainstemError.exit_code
+            tasks.append(Done(task, "failed", told(error), code))
 
     with observe.span("maintain", table=name):
         if leads:

@@ -20,12 +20,12 @@ from mainstem.conflicts import (
 from mainstem.conflicts.values import ROW_TRACKING_DOMAIN
 from mainstem.deltalog.protocol import supports
 from mainstem.deltalog.serialize import serialize_commit
-from mainstem.engines import Change, Rows
-from mainstem.errors import CorruptCatalog, UsageError
+from mainstem.engines import Change, EngineError, Outcome, Rows
+from mainstem.errors import ConflictError, CorruptCatalog, UsageError
 from mainstem.identity import app_key
 from mainstem.model import Action, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from mainstem.proposal import NO_VERSION, Commit, Proposal
-from mainstem.ratified import Entry, Ratified, Terms
+from mainstem.ratified import Entry, NameTaken, Ratified, Terms
 from mainstem.recorded import CONTROL, RecordedVersion, among, recorded, there_are
 from mainstem.rows import ADDS, REMOVES
 from mainstem.store import Queries, Row, statement
@@ -53,6 +53,7 @@ class Writer:
         self.table = proposal.table
         self.head = NO_VERSION if head is None else int(head["current_version"])
         self.published = NO_VERSION if head is None else int(head["published_version"])
+        self.floor = 0 if head is None else int(head["min_readable_version"])
         self.previous_ms = None if head is None else to_millis(head["committed_at"])
         self.metadata, self.protocol = self.table.metadata, self.table.protocol
         self.metadata_read = self.table.metadata  # as the commit at hand has read it, without the winners
@@ -74,16 +75,23 @@ class Writer:
         return Ratified.of(self.proposal, self.published, tuple(entries))
 
     def _create(self) -> None:
-        self.queries.change(
-            "table_insert", table_id=self.table.table_id, name=self.table.name, location=self.table.location,
-            authority="catalog", created_at=from_millis(self.now_ms), protocol_min_reader=1, protocol_min_writer=1,
-            properties="{}",
-        )  # fmt: skip
+        try:
+            with self.queries.engine.failures():
+                self.queries.change(
+                    "table_insert", table_id=self.table.table_id, name=self.table.name, location=self.table.location,
+                    authority="catalog", created_at=from_millis(self.now_ms), protocol_min_reader=1,
+                    protocol_min_writer=1, properties="{}",
+                )  # fmt: skip
+        except EngineError as error:
+            if error.outcome is not Outcome.LOST:
+                raise
+            raise name_taken(self.table.name) from error
 
     def _check_winners(self) -> None:
         table = self.table
         if self.head == table.read_version:
             return
+        self._require_known()
         proposed = self._proposed()
         shapes = [*CONTROL]
         # A winner may have given row ids to files that this commit touches.
@@ -104,6 +112,20 @@ class Writer:
                 raise conflict_error(table.name, found)
         for winner in self.winners:
             self._learn(winner.actions)
+
+    def _require_known(self) -> None:
+        """Of what came since, and of what was in force before it, nothing may be forgotten: it could not conflict."""
+        if self.floor <= self.table.read_version:
+            return
+        raise ConflictError(
+            f"{self.table.name}: this commit has read version {self.table.read_version}, and the versions before "
+            f"{self.floor} have expired: whether what came since stands in its way is not known any more. "
+            "Nothing was written.",
+            hint="Read the table again and repeat; catalog.run(fn) does both.",
+            table=self.table.name,
+            read_version=self.table.read_version,
+            min_readable_version=self.floor,
+        )
 
     def _proposed(self) -> list[Proposed]:
         metadata, protocol = self.metadata, self.protocol
@@ -177,8 +199,7 @@ class Writer:
 
     def _token(self, version: int, commit: Commit) -> str:
         """The transaction's token; a second version of one table needs another one."""
-        place = version - self.head
-        return commit.token or (self.terms.token if place == 1 else f"{self.terms.token}/{place}")
+        return commit.token or self.terms.token_of(version - self.head)
 
     def _insert(
         self, version: int, actions: tuple[Action, ...], commit: Commit, *, besides: Sequence[Change] = ()
@@ -243,6 +264,11 @@ class Writer:
             "head_insert", table_id=table_id, current_version=version, published_version=NO_VERSION,
             min_readable_version=0,
         )  # fmt: skip
+
+
+def name_taken(name: str) -> NameTaken:
+    """The error of one who makes a table whose name another one has got meanwhile."""
+    return NameTaken(f"the catalog already has a table {name}.", hint="Nothing was written.", table=name)
 
 
 def proposed_of(commit: Commit, metadata: Metadata, protocol: Protocol) -> Proposed:

@@ -21,13 +21,18 @@ WHERE t.name = :name;
 SELECT table_id FROM dl_table_heads WHERE table_id IN ({{ids}}) ORDER BY table_id {{lock_rows}};
 
 -- name: heads_now  (and whether a commit of this token is there already)
-SELECT h.table_id, h.current_version, h.published_version, h.foreign_version, t.name, t.authority, v.committed_at,
-       d.version AS repeated_version, {{clock}} AS clock
+SELECT h.table_id, h.current_version, h.published_version, h.min_readable_version, h.foreign_version, t.name, t.authority,
+       v.committed_at, d.version AS repeated_version, {{clock}} AS clock
 FROM dl_table_heads AS h
 JOIN dl_tables AS t ON t.table_id = h.table_id
 JOIN dl_table_versions AS v ON v.table_id = h.table_id AND v.version = h.current_version
 LEFT JOIN dl_table_versions AS d ON d.table_id = h.table_id AND d.txn_id = :txn_id
 WHERE h.table_id IN ({{ids}});
+
+-- name: versions_of_tokens  (each commit of a transaction has one of its own)
+SELECT version, committed_at FROM dl_table_versions
+WHERE table_id = :table_id AND txn_id IN ({{tokens}})
+ORDER BY version;
 
 -- name: clock_now
 SELECT {{clock}} AS clock;

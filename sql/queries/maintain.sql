@@ -2,7 +2,7 @@
 
 -- name: table_with_properties
 SELECT t.table_id, t.name, t.location, t.authority, t.properties, h.current_version, h.published_version,
-       h.min_readable_version
+       h.min_readable_version, h.foreign_version
 FROM dl_tables AS t
 JOIN dl_table_heads AS h ON h.table_id = t.table_id
 WHERE t.name = :name;
@@ -59,3 +59,7 @@ WHERE r.table_id = :table_id AND r.deletion_timestamp >= :since;
 -- name: files_held
 SELECT path, deletion_vector FROM dl_add_files
 WHERE table_id = :table_id AND version <= :version AND (removed_version IS NULL OR removed_version > :version);
+
+-- name: files_of_others  (what other tables name by absolute paths, as shallow clones do)
+SELECT path, deletion_vector FROM dl_add_files
+WHERE table_id <> :table_id AND (path LIKE '/%' OR path LIKE '%:/%' OR deletion_vector LIKE '%"p"%');

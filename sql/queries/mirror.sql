@@ -44,3 +44,13 @@ ORDER BY v.committed_at;
 SELECT version, status, attempts, last_error, created_at, updated_at FROM dl_mirror_status
 WHERE table_id = :table_id AND version BETWEEN :first AND :last
 ORDER BY version;
+
+-- name: files_by_version  (how much there is to read for each; a version without files is not named)
+SELECT version, count(*) AS files FROM (
+    SELECT version FROM dl_add_files WHERE table_id = :table_id AND version BETWEEN :first AND :last
+    UNION ALL
+    SELECT version FROM dl_remove_files WHERE table_id = :table_id AND version BETWEEN :first AND :last
+    UNION ALL
+    SELECT version FROM dl_cdc_files WHERE table_id = :table_id AND version BETWEEN :first AND :last) AS found
+GROUP BY version
+ORDER BY version;

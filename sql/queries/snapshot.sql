@@ -48,6 +48,37 @@ WHERE table_id = :table_id AND version <= :version
 ORDER BY version DESC
 LIMIT 1;
 
+-- name: opened_at_head  (the newest version and all that a snapshot says before anybody asks for its files)
+-- One statement shows one moment, so nothing has to be asked a second time. The first row has the table's; those of
+-- domains and applications follow, as `registered_at` has them.
+SELECT 'table' AS kind, CAST(NULL AS {{text}}) AS name, CAST(NULL AS {{text}}) AS said, CAST(NULL AS bigint) AS number,
+       t.table_id, h.min_readable_version, v.version, v.committed_at, v.content_sha256,
+       m.seq AS m_seq, m.metadata_id AS m_metadata_id, m.name AS m_name, m.description AS m_description,
+       m.format AS m_format, m.schema_json AS m_schema_json, m.partition_columns AS m_partition_columns,
+       m.table_properties AS m_table_properties, m.created_time AS m_created_time, m.extra AS m_extra,
+       p.seq AS p_seq, p.min_reader_version AS p_min_reader_version, p.min_writer_version AS p_min_writer_version,
+       p.reader_features AS p_reader_features, p.writer_features AS p_writer_features, p.extra AS p_extra
+FROM dl_tables AS t
+JOIN dl_table_heads AS h ON h.table_id = t.table_id
+JOIN dl_table_versions AS v ON v.table_id = t.table_id AND v.version = h.current_version
+LEFT JOIN dl_metadata_updates AS m ON m.table_id = t.table_id AND m.version = (
+    SELECT max(version) FROM dl_metadata_updates WHERE table_id = t.table_id AND version <= h.current_version)
+LEFT JOIN dl_protocol_updates AS p ON p.table_id = t.table_id AND p.version = (
+    SELECT max(version) FROM dl_protocol_updates WHERE table_id = t.table_id AND version <= h.current_version)
+WHERE t.name = :name
+UNION ALL
+SELECT 'domain', d.domain, d.configuration, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM dl_tables AS t
+JOIN dl_domain_metadata AS d ON d.table_id = t.table_id
+WHERE t.name = :name AND d.superseded_version IS NULL AND NOT d.removed
+UNION ALL
+SELECT 'application', a.app_id, NULL, a.txn_version, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM dl_tables AS t
+JOIN dl_txn_actions AS a ON a.table_id = t.table_id
+WHERE t.name = :name AND a.superseded_version IS NULL;
+
 -- name: described_at  (both of the above as one row, each by its prefix)
 SELECT m.seq AS m_seq, m.metadata_id AS m_metadata_id, m.name AS m_name, m.description AS m_description,
        m.format AS m_format, m.schema_json AS m_schema_json, m.partition_columns AS m_partition_columns,

@@ -30,3 +30,10 @@ VALUES
 SELECT run_id, version, group_id, suite, started_at, finished_at, success, findings FROM dl_validation_runs
 WHERE table_id = :table_id
 ORDER BY started_at DESC, suite;
+
+-- name: tagged_versions  (what tags name of a table; without a kind, a version that is not there)
+SELECT m.tag, m.version, v.kind, v.content_sha256, v.committed_at
+FROM dl_tag_members AS m
+LEFT JOIN dl_table_versions AS v ON v.table_id = m.table_id AND v.version = m.version
+WHERE m.table_id = :table_id
+ORDER BY m.version, m.tag;

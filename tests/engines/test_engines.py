@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -284,6 +286,20 @@ def test_a_file_that_is_something_else_is_refused_and_left_alone(engine: str, tm
         open_catalog(f"{engine}:///{path}").migrate()
     with open(path) as file:
         assert file.read().startswith("Dear friend")
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_a_catalog_that_could_not_be_created_for_want_of_room_can_be_created_later(engine: str, tmp_path: Path) -> None:
+    """The process may make files and write no byte into them, as on a full disk."""
+    uri = f"{engine}:///{tmp_path}/lake.db"
+    code = f"from mainstem import open_catalog; open_catalog({uri!r}, busy_timeout=1).migrate()"
+    full = [sys.executable, "-c", f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); {code}"]
+    failed = subprocess.run(full, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "lake.db" in failed.stderr.splitlines()[-1]
+    with open_catalog(uri) as catalog:
+        assert catalog.migrate().applied
+        assert catalog.tables() == []
 
 
 def test_a_file_that_spark_reads_is_let_go_as_soon_as_a_write_is_done(tmp_path: Path) -> None:

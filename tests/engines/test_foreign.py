@@ -20,6 +20,7 @@ from tables import add, create, everything, log_files, paths, remove, require_sp
 
 from mainstem import Catalog, ConflictError, CorruptLog, ForeignCommit, Table, UsageError, foreign, open_catalog
 from mainstem.deltalog.names import commit_name
+from mainstem.store import Row, Store
 
 DAY = date(2026, 11, 18)
 
@@ -218,6 +219,29 @@ def test_what_a_killed_publisher_wrote_is_ours_and_what_a_tag_names_keeps_its_nu
     require_log_has_what_the_catalog_has(catalog, table)
 
 
+def test_a_commit_of_ours_that_came_after_the_look_is_not_taken_for_a_foreign_one(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file may be in the log before anybody has noted that it is published."""
+    table = plain(catalog, tmp_path)
+    table.commit([add("a")], operation="WRITE")
+
+    def beside(store: Store, row: Row) -> object:
+        table.commit([add("b")], operation="WRITE")
+        run_sql(catalog, "UPDATE dl_table_heads SET published_version = 1")
+        return look(store, row)
+
+    look = foreign._look
+    with monkeypatch.context() as patched, pytest.raises(ForeignCommit, match=r"meanwhile.*Do it again"):
+        patched.setattr(foreign, "_look", beside)
+        table.resolve(adopt_foreign=True)
+    assert table.version == 2
+    assert paths(table) == {"a", "b"}
+    done = table.resolve(adopt_foreign=True)
+    assert (done.foreign, done.publish_error) == ((), None)
+    assert (table.version, table.info().published_version) == (2, 2)
+
+
 def test_what_cannot_be_resolved_says_why(catalog: Catalog, catalog_uri: str, tmp_path: Path) -> None:
     table = plain(catalog, tmp_path)
     write_foreign(table, 2)
@@ -229,7 +253,8 @@ def test_what_cannot_be_resolved_says_why(catalog: Catalog, catalog_uri: str, tm
         write_deltalake(new.location, pa.table({"id": [1]}))
         with pytest.raises(UsageError, match="another location"):
             new.resolve(adopt_foreign=True)
-    catalog.import_table(new.location, name="followed")
+    write_deltalake(tmp_path / "followed", pa.table({"id": [1]}))
+    catalog.import_table(str(tmp_path / "followed"), name="followed")
     with pytest.raises(UsageError, match="mainstem follow followed"):
         catalog.table("followed").resolve()
 

@@ -172,6 +172,27 @@ def test_force_that_fails_leaves_the_old_table_as_it_was(catalog: Catalog, log: 
     assert paths(catalog.table("t").snapshot()) == {"b", "c"}
 
 
+def test_force_never_lets_a_tag_name_something_else(catalog: Catalog, log: Log, tmp_path: Path) -> None:
+    catalog.import_table(log.location, name="t")
+    catalog.tag("eod")
+    before = row_counts(catalog)
+    shorter = Log.begin(tmp_path / "shorter", add("x"))
+    with pytest.raises(UsageError, match=r"the tag 'eod' names version 3 of t, which would be gone.*tag eod --delete"):
+        catalog.import_table(shorter.location, name="t", force=True)
+    other = Log.begin(tmp_path / "other", add("x"))
+    for name in "yzw":
+        other.commit(add(name))
+    with pytest.raises(UsageError, match="which would have another content"):
+        catalog.import_table(other.location, name="t", force=True)
+    assert row_counts(catalog) == before
+    assert paths(catalog.table("t").snapshot(tag="eod")) == {"b", "c"}
+    log.commit(add("d"))
+    catalog.import_table(log.location, name="t", force=True)
+    assert paths(catalog.table("t").snapshot(tag="eod")) == {"b", "c"}
+    catalog.untag("eod")
+    catalog.import_table(other.location, name="t", force=True)
+
+
 def test_force_is_refused_while_the_catalog_leads_with_commits_that_are_nowhere_else(
     catalog: Catalog, log: Log
 ) -> None:

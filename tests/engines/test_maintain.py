@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from tables import add, create, paths, remove
+from tables import add, create, paths, remove, rows, run_sql
+from telemetry import Telemetry
 
-from mainstem import Catalog, Table, UsageError, VersionNotFound
+from mainstem import Catalog, ForeignCommit, Table, UsageError, VersionNotFound
+from mainstem.leases import Leases
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 
 
-def put(folder: Path, name: str, *, age: float = LONG_AGO) -> Path:
+def put(folder: Path, name: str, *, age: float = LONG_AGO, table: str = "sales.orders") -> Path:
     """A data file on disk, old unless said otherwise."""
-    file = folder / "sales.orders" / "day=2026-11-18" / f"{name}.parquet"
+    file = folder / table / "day=2026-11-18" / f"{name}.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"x" * 100)
     os.utime(file, (age, age))
@@ -34,6 +39,15 @@ def table(catalog: Catalog, tmp_path: Path) -> Table:
     table.commit([remove("a"), add("c")], operation="UPDATE")
     table.commit([remove("c"), add("d")], operation="UPDATE")
     return table
+
+
+def lease(catalog: Catalog, table: Table, version: int, purpose: str, *, ends_in_hours: int = 1) -> None:
+    """A lease that began half an hour ago."""
+    with catalog.store.writing() as queries:
+        now = queries.now()
+        columns = ("lease_id", "table_id", "version", "purpose", "holder", "created_at", "expires_at")
+        times = (now - timedelta(minutes=30), now + timedelta(hours=ends_in_hours))
+        queries.copy("dl_leases", columns, [(str(uuid4()), table.info().table_id, version, purpose, "ann", *times)])
 
 
 def on_disk(folder: Path) -> set[str]:
@@ -60,11 +74,7 @@ def test_a_tag_and_a_lease_hold_versions(catalog: Catalog, table: Table) -> None
     with pytest.raises(UsageError, match="tag 'eod' holds version 3"):
         table.expire(before_version=4)
     catalog.untag("eod")
-    with catalog.store.writing() as queries:
-        now = queries.now()
-        columns = ("lease_id", "table_id", "version", "purpose", "holder", "created_at", "expires_at")
-        lease = (str(uuid4()), table.info().table_id, 2, "read", "ann", now, now + timedelta(hours=1))
-        queries.copy("dl_leases", columns, [lease])
+    lease(catalog, table, 2, "read")
     with pytest.raises(UsageError, match="lease 'ann' holds version 2"):
         table.expire(before_version=3)
     assert table.expire(before_version=2).min_readable_version == 2
@@ -125,3 +135,147 @@ def test_vacuum_is_refused_where_the_log_leads(table: Table) -> None:
     table.rollback()
     with pytest.raises(UsageError, match=r"the log of sales\.orders leads"):
         table.vacuum()
+
+
+def write_outside(table: Table, version: int, *actions: dict[str, Any]) -> Path:
+    """A commit of some engine that knows nothing of us."""
+    file = Path(table.location) / "_delta_log" / f"{version:020d}.json"
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, "operation": "OTHER"}}
+    file.write_text("".join(json.dumps(action) + "\n" for action in (info, *actions)))
+    return file
+
+
+def test_vacuum_deletes_nothing_while_the_log_has_a_commit_of_an_outside_engine(table: Table, tmp_path: Path) -> None:
+    put(tmp_path, "outside")
+    write_outside(table, 4, add("outside"))
+    with pytest.raises(ForeignCommit, match="written version 4 into the log"):
+        table.vacuum()
+    table.commit([add("e")], operation="WRITE")  # is ratified, and cannot be published: now the catalog has seen it
+    with pytest.raises(ForeignCommit, match="written version 4 into the log"):
+        table.vacuum(dry_run=True)
+    assert on_disk(tmp_path) == {"a", "b", "c", "d", "outside"}
+    table.resolve(adopt_foreign=True)
+    table.vacuum()
+    assert on_disk(tmp_path) == {"b", "d", "outside"}
+
+
+def test_vacuum_goes_on_where_a_publisher_has_written_and_was_killed(
+    catalog: Catalog, table: Table, tmp_path: Path
+) -> None:
+    run_sql(catalog, "UPDATE dl_table_heads SET published_version = 2")
+    table.vacuum()
+    assert on_disk(tmp_path) == {"b", "c", "d"}
+
+
+def test_vacuum_leaves_other_tables_in_the_folder_alone(catalog: Catalog, table: Table, tmp_path: Path) -> None:
+    inner = create(catalog, tmp_path, name="sales.orders/inner")
+    put(tmp_path, "live", table="sales.orders/inner")
+    inner.commit([add("live")], operation="WRITE")
+    put(tmp_path, "unknown", table="sales.orders/of somebody")
+    (tmp_path / "sales.orders" / "of somebody" / "_delta_log").mkdir()
+    shutil.rmtree(tmp_path / "sales.orders" / "inner" / "_delta_log")  # its rows say that it is a table
+    table.vacuum()
+    assert on_disk(tmp_path) == {"b", "d", "live", "unknown"}
+
+
+def test_vacuum_keeps_what_another_table_names_by_an_absolute_path(
+    catalog: Catalog, table: Table, tmp_path: Path
+) -> None:
+    clone = create(catalog, tmp_path, name="clone", delta__enableDeletionVectors="true")
+    root = (tmp_path / "sales.orders").as_uri()
+    vector = put(tmp_path, "vector").with_suffix(".parquet").as_uri()
+    marked = {"storageType": "p", "pathOrInlineDv": vector, "offset": 1, "sizeInBytes": 34, "cardinality": 1}
+    clone.commit([add("a", path=f"{root}/day=2026-11-18/a.parquet")], operation="CLONE")
+    clone.commit([add("own", deletionVector=marked)], operation="DELETE", info={"by": "hand"})
+    table.vacuum()
+    assert on_disk(tmp_path) == {"a", "b", "d", "vector"}
+
+
+def test_a_table_that_the_catalog_leads_has_one_name(catalog: Catalog, table: Table, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(table.location)
+    for place in (table.location, tmp_path / "link"):
+        with pytest.raises(UsageError, match=r"has the table at .* already, as sales\.orders"):
+            catalog.import_table(str(place), name="second")
+    table.rollback()
+    catalog.import_table(table.location, name="second")
+    with pytest.raises(UsageError, match="already, as second"):
+        table.cutover()
+    shutil.rmtree(Path(table.location) / "_delta_log")
+    with pytest.raises(UsageError, match="already, as s"):
+        create(catalog, tmp_path, name="third/../sales.orders")
+    assert [info.authority for info in catalog.tables()] == ["log", "log"]
+
+
+def test_vacuum_keeps_what_an_open_transaction_may_have_written(catalog: Catalog, table: Table, tmp_path: Path) -> None:
+    with catalog.transaction() as transaction:
+        staged = transaction.table("sales.orders")
+        transaction.hold(staged.state)
+        put(tmp_path, "e", age=datetime.now(UTC).timestamp())
+        table.vacuum(retention_hours=0, short_retention="allow")
+        assert on_disk(tmp_path) == {"b", "d", "e"}
+        staged.stage([add("e")], operation="WRITE")
+        with pytest.raises(UsageError, match=r"process .* holds version 3"):
+            other_commits_and_expires(table)
+    assert on_disk(tmp_path) == {"b", "d", "e"}
+    assert rows(catalog, "SELECT * FROM dl_leases") == []
+
+
+def other_commits_and_expires(table: Table) -> None:
+    table.commit([add("f")], operation="WRITE")
+    table.expire(before_version=4)
+
+
+def test_a_transaction_that_fails_gives_its_leases_back(catalog: Catalog, table: Table, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), catalog.transaction() as transaction:
+        for _ in range(2):
+            transaction.hold(transaction.table("sales.orders").state)
+        transaction.hold(transaction.table("sales.orders").state, version=1)
+        assert len(rows(catalog, "SELECT * FROM dl_leases")) == 2
+        _ = 1 // 0
+    assert rows(catalog, "SELECT * FROM dl_leases") == []
+
+
+def test_ready_actions_take_no_lease(catalog: Catalog, table: Table, telemetry: Telemetry) -> None:
+    def asked() -> set[str]:
+        return {name for name in telemetry.names() if "lease" in name}
+
+    table.commit([add("e")], operation="WRITE")
+    assert telemetry.spans
+    assert asked() == set()
+    with catalog.transaction() as transaction:
+        transaction.hold(transaction.table("sales.orders").state)
+    assert asked() == {"sql.lease_insert", "sql.lease_drop", "sql.leases_over"}
+
+
+def test_a_lease_that_nobody_gave_back_ends_by_its_time(catalog: Catalog, table: Table, tmp_path: Path) -> None:
+    young = (datetime.now(UTC) - timedelta(minutes=10)).timestamp()
+    put(tmp_path, "of a killed writer", age=young)
+    lease(catalog, table, 3, "stage")
+    table.vacuum(retention_hours=0, short_retention="allow")
+    assert "of a killed writer" in on_disk(tmp_path)
+    run_sql(catalog, "UPDATE dl_leases SET expires_at = created_at")
+    with catalog.transaction() as transaction:
+        transaction.hold(transaction.table("sales.orders").state)  # takes away what is over
+        assert len(rows(catalog, "SELECT * FROM dl_leases")) == 1
+    table.vacuum(retention_hours=0, short_retention="allow")
+    assert on_disk(tmp_path) == {"b", "d"}
+
+
+def test_a_reader_holds_its_version_and_a_lease_is_renewed_with_its_beginning(catalog: Catalog, table: Table) -> None:
+    seconds = [0.0]
+    leases = Leases("read", lasting=timedelta(hours=1), clock=lambda: seconds[0])
+    for moment in (0, 60, 2000):
+        seconds[0] = moment
+        leases.hold(catalog.store, table.info().table_id, 2)
+    if not catalog.engine.capabilities.many_processes:
+        assert rows(catalog, "SELECT * FROM dl_leases") == []
+        return
+    [(version, longer)] = rows(
+        catalog, "SELECT version, CASE WHEN expires_at > created_at THEN 1 ELSE 0 END FROM dl_leases"
+    )
+    assert (version, longer) == (2, 1)
+    with pytest.raises(UsageError, match="holds version 2"):
+        table.expire(before_version=3)
+    leases.drop()
+    assert table.expire(before_version=3).min_readable_version == 3

@@ -16,6 +16,8 @@ from tables import add, create, log_files, paths, rows, run_sql
 from telemetry import Telemetry
 
 from mainstem import Catalog, CorruptCatalog, ForeignCommit, Table, open_catalog
+from mainstem import publish as publishing
+from mainstem.deltalog.location import Location
 from mainstem.deltalog.names import commit_name
 from mainstem.errors import LogNotWritten
 from mainstem.publish import Lag, lags, publish
@@ -61,6 +63,19 @@ def test_what_waits_is_published_in_order_with_the_bytes_that_were_ratified(
     assert len(DeltaTable(later.location).file_uris()) == 3
     again = later.publish()
     assert (again.from_version, again.version, again.written) == (3, 3, 0)
+
+
+def test_large_versions_are_read_a_few_at_a_time_and_at_least_one(
+    later: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read at once is in memory at once."""
+    for sizes in ((1, 1, 1), (9,), (2, 2)):
+        for size in sizes:
+            later.commit([add(f"f{later.version}-{number}") for number in range(size)], operation="WRITE")
+    monkeypatch.setattr(publishing, "_MOST_ACTIONS", 3)
+    steps: list[int] = []
+    done = later.publish(progress=lambda so_far, total: steps.append(so_far))
+    assert (steps, done.version, done.written) == ([3, 4, 5, 6], 6, 6)
 
 
 def test_a_file_that_is_there_with_our_bytes_is_done(catalog: Catalog, later: Table) -> None:
@@ -200,6 +215,41 @@ def test_the_reconciler_repairs_what_it_can_and_reports_the_rest(
         run_sql(catalog, "UPDATE dl_mirror_status SET updated_at = '2026-01-01 00:00:00+00:00' WHERE status = 'FAILED'")
         third = {each.name: each.outcome for each in reconcile(opened.store)}
         assert third == {"gone": "published", "foreign": "failed"}
+
+
+def test_a_checkpoint_that_fails_in_any_way_fails_no_commit(catalog: Catalog, catalog_uri: str, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        create(catalog, tmp_path, name=name, delta__checkpointInterval="1")
+    with open_catalog(catalog_uri, scratch=str(tmp_path / "nowhere" / "deeper")) as opened:
+        with opened.transaction() as tx:
+            for name in ("first", "second"):
+                tx.table(name).stage([add("a")], operation="WRITE")
+        assert {(done.published, done.publish_error) for done in tx.committed.values()} == {(True, None)}
+    assert [table.published_version for table in catalog.tables()] == [1, 1]
+
+
+def test_publishing_that_fails_in_any_way_fails_neither_the_commit_nor_the_other_tables(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        create(catalog, tmp_path, name=name)
+    put = publishing.put_commit
+
+    def broken(place: Location, version: int, data: bytes) -> object:
+        if place.uri.endswith("first"):
+            raise OSError(28, "No space left on device")
+        return put(place, version, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "put_commit", broken)
+        with catalog.transaction() as tx:
+            for name in ("first", "second"):
+                tx.table(name).stage([add("a")], operation="WRITE")
+        again = catalog.publish()
+    told = {name: (done.published, done.publish_error) for name, done in tx.committed.items()}
+    assert told == {"first": (False, "OSError: [Errno 28] No space left on device"), "second": (True, None)}
+    assert [(each.name, each.outcome, each.exit_code) for each in again] == [("first", "failed", 1)]
+    assert [each.outcome for each in catalog.publish()] == ["published"]
 
 
 def test_reconcilers_at_once_are_safe(catalog: Catalog, later: Table, catalog_uri: str, tmp_path: Path) -> None:

@@ -188,8 +188,39 @@ def test_the_commands_bring_all_tables_back(
     assert (code, [(row["name"], row["version"]) for row in json.loads(out)]) == (0, [("b", 1), ("sales.orders", 12)])
     _, out = run("tables", to=other)
     assert [(row["name"], row["authority"]) for row in json.loads(out)] == [("b", "log"), ("sales.orders", "catalog")]
+    again = json.loads(run("rebuild-catalog", "--tables", str(tmp_path / "tables.json"), to=other)[1])
+    assert [(row["name"], row["outcome"], row["version"]) for row in again] == [
+        ("b", "there", 1), ("sales.orders", "there", 13),
+    ]  # fmt: skip
     third = f"sqlite:///{tmp_path}/third.db"
     assert run("rebuild-catalog", str(tmp_path / "b"), "--name", "b", to=third)[0] == 0
     assert run("rebuild-catalog", to=third)[0] == 2
     (tmp_path / "tables.json").write_text("{}")
     assert run("rebuild-catalog", "--tables", str(tmp_path / "nowhere.json"), to=third)[0] == 2
+
+
+def test_one_table_that_does_not_come_back_does_not_hold_up_the_others_and_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri, other = (f"sqlite:///{tmp_path}/{name}.db" for name in ("lake", "other"))
+    with open_catalog(uri) as lake:
+        lake.migrate()
+        for name in "abc":
+            create(lake, tmp_path, name=name)
+    assert main(["tables", "--catalog", uri, "--json"]) == 0
+    (tmp_path / "tables.json").write_text(capsys.readouterr().out)
+    with open_catalog(other) as begun:  # a run that was killed before it cut the first one over
+        begun.migrate()
+        begun.import_table(str(tmp_path / "a"), name="a")
+    (tmp_path / "b").rename(tmp_path / "away")
+
+    def outcomes(code: int) -> dict[str, str]:
+        given = ["rebuild-catalog", "--tables", str(tmp_path / "tables.json"), "--catalog", other, "--json"]
+        assert main(given) == code
+        return {row["name"]: row["outcome"] for row in json.loads(capsys.readouterr().out)}
+
+    assert outcomes(2) == {"a": "there", "b": "failed", "c": "rebuilt"}
+    (tmp_path / "away").rename(tmp_path / "b")
+    assert outcomes(0) == {"a": "there", "b": "rebuilt", "c": "there"}
+    with open_catalog(other) as back:
+        assert {info.authority for info in back.tables()} == {"catalog"}

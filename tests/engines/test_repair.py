@@ -98,6 +98,12 @@ def lose_a_commit(case: Case) -> None:
     case.commit(4).unlink()
 
 
+def lose_the_first_commit(case: Case) -> None:
+    """And the checkpoint that would do without it."""
+    case.commit(0).unlink()
+    lose_the_checkpoint(case)
+
+
 def lose_the_checkpoint(case: Case) -> None:
     case.checkpoint.unlink()
 
@@ -129,7 +135,8 @@ REPAIRED: list[tuple[Break, list[tuple[str, int | None]]]] = [
     (lose_the_checkpoint, [("checkpoint", 10)]),
     (break_the_checkpoint, [("checkpoint", 10)]),
     (shorten_the_checkpoint, [("checkpoint", 10)]),
-    (lose_the_start_of_the_log, [("checkpoint", 5), ("checkpoint", 10)]),
+    (lose_the_first_commit, [("commit", 0), ("checkpoint", 10)]),
+    (lose_the_start_of_the_log, [*(("commit", version) for version in range(5)), ("checkpoint", 10)]),
 ]
 
 
@@ -164,6 +171,22 @@ def test_what_has_one_right_answer_is_put_right_once(
     again = case.table.repair()
     assert (list(again.steps), again.success) == ([], True)
     assert (case.rows(), case.disk()) == mended
+
+
+def test_a_dry_run_changes_no_row_at_all(case: Case) -> None:
+    open_a_span(case)
+    before = everything(case.catalog), case.disk()
+    assert kinds(case.table.repair(dry_run=True)) == [("spans", None, "planned")]
+    assert (everything(case.catalog), case.disk()) == before
+
+
+def test_a_table_that_cannot_be_opened_is_left_to_decide(case: Case) -> None:
+    case.sql("DELETE FROM dl_metadata_updates WHERE version >= 0")
+    before = case.disk()
+    done = case.table.repair()
+    assert (done.success, case.disk()) == (False, before)
+    [decision] = [each for each in done.decisions if each.check == "head_opens"]
+    assert decision.command.startswith("mainstem import")
 
 
 def test_a_lost_commit_comes_back_with_the_bytes_that_were_committed(case: Case) -> None:

@@ -82,6 +82,26 @@ def test_a_restore_whose_files_are_gone_is_refused_and_writes_nothing(two: Catal
     from tables import remove
 
     two.table("orders").commit([remove("a")], operation="DELETE")
-    with pytest.raises(VersionNotFound, match=r"1 of its data files are gone, day=2026-11-18/a\.parquet"):
+    with pytest.raises(VersionNotFound, match=r"1 of its files are gone, day=2026-11-18/a\.parquet"):
         two.table("orders").restore(version=1)
     assert two.table("orders").version == 2
+
+
+def test_a_restore_whose_deletion_vector_is_gone_is_refused(catalog: Catalog, tmp_path: Path) -> None:
+    from tables import remove
+
+    table = create(catalog, tmp_path, delta__enableDeletionVectors="true")
+    file = Path(table.location) / "day=2026-11-18" / "a.parquet"
+    file.parent.mkdir()
+    file.write_bytes(b"x")
+    vector = {
+        "storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6
+    }  # fmt: skip
+    table.commit([add("a", deletionVector=vector)], operation="DELETE")
+    table.commit([remove("a", deletionVector=vector)], operation="DELETE")
+    name = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    with pytest.raises(VersionNotFound, match=f"1 of its files are gone, {name}"):
+        table.restore(version=1)
+    (Path(table.location) / name).parent.mkdir()
+    (Path(table.location) / name).write_bytes(b"x")
+    assert table.restore(version=1).version == 3

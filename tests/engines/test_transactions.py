@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tables import add, create, paths, remove
 
-from mainstem import Catalog, ConflictError, UsageError
+from mainstem import Catalog, ConflictError, GateFailed, UsageError
 from mainstem.operations import DataTransaction
+from mainstem.operations.gates import require_unmoved
+from mainstem.ratified import Ratified
+from mainstem.store import Queries
 
 
 @pytest.fixture
@@ -82,6 +86,62 @@ def test_an_application_transaction_covers_all_tables_once(two: Catalog) -> None
         tx.table("orders").stage([add("c")], operation="WRITE")
         create_third(two, tx)
     assert heads(two) == {"orders": 2, "items": 2, "third": 0}
+
+
+def test_what_is_staged_after_a_gate_has_to_pass_it_too(two: Catalog) -> None:
+    with pytest.raises(GateFailed, match="20 rows, not 1 to 10"), two.transaction() as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.require_stats("orders", rows=(1, 10))
+        tx.table("orders").stage([add("c")], operation="WRITE")
+    assert heads(two) == {"orders": 1, "items": 1}
+    with two.transaction() as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.require_stats("orders", rows=(1, 20))
+        tx.table("orders").stage([add("c")], operation="WRITE")
+    assert heads(two) == {"orders": 3, "items": 1}
+
+
+def test_a_gate_that_was_not_passed_stands_until_the_rows_are_right(two: Catalog) -> None:
+    for mended in (False, True):
+        tx = two.transaction()
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        with pytest.raises(GateFailed):
+            tx.require_stats("orders", rows=(11, 20))
+        if not mended:
+            with pytest.raises(GateFailed):
+                tx.commit()
+            assert heads(two) == {"orders": 1, "items": 1}
+    tx.table("orders").stage([add("c")], operation="WRITE")
+    tx.commit()
+    assert heads(two) == {"orders": 3, "items": 1}
+
+
+def test_an_append_beneath_a_table_that_was_looked_at_as_a_whole_is_a_conflict(two: Catalog) -> None:
+    with pytest.raises(ConflictError, match="ConcurrentAppend") as caught, two.transaction() as tx:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.table("orders").was_read_whole()
+        two.table("orders").commit([add("theirs")], operation="WRITE")
+    assert caught.value.details["table"] == "orders"
+    assert heads(two) == {"orders": 2, "items": 1}
+
+
+def test_a_table_that_a_gate_has_only_looked_at_must_not_have_moved(two: Catalog) -> None:
+    def change(tx: DataTransaction, *, meanwhile: bool) -> None:
+        looked_at = tx.table("items").state
+        tx.table("orders").stage([add(f"b{meanwhile}")], operation="WRITE")
+        if meanwhile:
+            two.table("items").commit([add("theirs")], operation="WRITE")
+
+        def also(queries: Queries, done: Sequence[Ratified]) -> Sequence[Ratified]:
+            require_unmoved(queries, [looked_at])
+            return done
+
+        tx.commit(alongside=also)
+
+    change(two.transaction(), meanwhile=False)
+    with pytest.raises(ConflictError, match="looked at version 1, and the table is at 2"):
+        change(two.transaction(), meanwhile=True)
+    assert heads(two) == {"orders": 2, "items": 2}
 
 
 def create_third(catalog: Catalog, tx: DataTransaction) -> None:

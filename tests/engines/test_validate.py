@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corruptions import CORRUPTIONS, Case, Corrupt
 from tables import add, create, run_sql
 
-from mainstem import Catalog
+from mainstem import Catalog, EngineBusy, Table
+from mainstem.cli import main
 from mainstem.snapshot import no_session
 from mainstem.validate import validate
 
@@ -95,3 +98,59 @@ def test_suites_that_need_spark_are_a_warning_without_it(catalog: Catalog, tmp_p
     assert (found.check, found.severity) == ("expectations", "warning")
     assert "orders_are_sane" in found.message
     assert "--engine spark" in found.message
+
+
+@pytest.mark.parametrize(
+    ("damage", "check"),
+    [
+        ("DELETE FROM dl_table_versions WHERE table_id = $ID AND version = 3", "head_is_newest"),
+        ("DELETE FROM dl_table_versions WHERE table_id = $ID", "head_is_newest"),
+        ("UPDATE dl_table_heads SET current_version = 7 WHERE table_id = $ID", "head_is_newest"),
+        ("DELETE FROM dl_metadata_updates WHERE table_id = $ID", "head_opens"),
+        ("DELETE FROM dl_protocol_updates WHERE table_id = $ID", "head_opens"),
+    ],
+)
+def test_a_table_whose_rows_are_too_damaged_to_be_opened_is_reported(case: Case, damage: str, check: str) -> None:
+    case.sql(damage)
+    report = case.table.validate()
+    assert not report.success
+    found = {finding.check for finding in report.findings}
+    assert {check, "head_opens"} <= found
+    [run] = case.catalog.store.rows("validation_runs", table_id=case.table_id)
+    assert not run["success"]
+
+
+def test_a_deletion_vector_that_is_none_is_a_finding(case: Case) -> None:
+    case.sql("UPDATE dl_add_files SET deletion_vector = 'u?' WHERE table_id = $ID AND version = 1")
+    messages = [found.message for found in case.table.validate().findings if found.check == "data_files_present"]
+    assert len(messages) == 1
+    assert "none of Delta's" in messages[0]
+
+
+def test_one_table_that_cannot_be_validated_does_not_hold_up_the_others(
+    case: Case, catalog_uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(case.catalog, tmp_path)
+    validate_one, repair_one = Table.validate, Table.repair
+
+    def busy(of_table: Callable[..., Any]) -> Callable[..., Any]:
+        def but_one(self: Table, **given: Any) -> Any:
+            if self.name == "orders":
+                raise EngineBusy("the database does not answer.")
+            return of_table(self, **given)
+
+        return but_one
+
+    monkeypatch.setattr(Table, "validate", busy(validate_one))
+    monkeypatch.setattr(Table, "repair", busy(repair_one))
+    case.catalog.close()
+    for more in ([], ["--repair"]):
+        assert main(["validate", "--all", "--json", "--catalog", catalog_uri, *more]) == 4
+        told = json.loads(capsys.readouterr().out)
+        assert [each["success"] for each in told] == [False, True]
+        assert "does not answer" in json.dumps(told[0])
+
+
+@pytest.mark.parametrize("given", [["--engine", "driver"], ["--snapshots", "all"], ["--suite", "s"], ["--docs", "d"]])
+def test_a_repair_takes_no_flags_of_a_validation(given: list[str]) -> None:
+    assert main(["validate", "--all", "--repair", *given, "--catalog", "sqlite:////nowhere/x.db"]) == 2

@@ -25,13 +25,15 @@ class Proxy:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._lost: Lost | None = None
+        self._for_good = False
+        self._clients: list[socket.socket] = []
         self.hung_up = 0
         self.prepared = False
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def lose(self, what: Lost) -> None:
-        """Break the connection at the next COMMIT."""
-        self._lost = what
+    def lose(self, what: Lost, *, for_good: bool = False) -> None:
+        """Break the connection at the next COMMIT; with `for_good`, every other one too, and take none afterwards."""
+        self._lost, self._for_good = what, for_good
 
     def close(self) -> None:
         """Take no further connection."""
@@ -43,6 +45,10 @@ class Proxy:
                 client, _ = self._listening.accept()
             except OSError:
                 return
+            if self._for_good and self.hung_up:
+                client.close()
+                continue
+            self._clients.append(client)
             server = socket.create_connection(self._server)
             threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
             threading.Thread(target=_pump, args=(server, client), daemon=True).start()
@@ -59,7 +65,9 @@ class Proxy:
                 self._lost = None
                 self.hung_up += 1
                 self.prepared = words.prepared
-                client.shutdown(socket.SHUT_RDWR)  # before the server is asked: no answer can come through
+                for each in self._clients if self._for_good else [client]:
+                    with suppress(OSError):
+                        each.shutdown(socket.SHUT_RDWR)  # before the server is asked: no answer can come through
                 server.sendall(data if lost == "answer" else data[:begins])
                 break
         # The server does what it was asked to, sees that nobody is there any more, and ends the session.

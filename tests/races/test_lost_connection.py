@@ -10,11 +10,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 from proxy import Lost, Proxy
-from tables import add, create, paths
+from tables import SCHEMA, add, create, paths
 
 from mainstem import Catalog, CommitUnknown, open_catalog
 from mainstem.committing import Committed
+from mainstem.creation import first_actions
 from mainstem.errors import EngineBusy
+from mainstem.tablestate import new_table
 
 
 @pytest.fixture
@@ -101,11 +103,55 @@ def test_a_connection_that_is_never_found_again_leaves_the_outcome_open_and_the_
     with open_catalog(address, reconnect_attempts=1) as hasty:
         impatient = hasty.table(table.name)
         proxy.lose("answer")
-        with pytest.raises(CommitUnknown, match="same token"):
+        with pytest.raises(CommitUnknown, match="same txn_id"):
             impatient.commit([add("a")], operation="WRITE", txn_id="job-7")
     again = table.commit([add("a")], operation="WRITE", txn_id="job-7")
     assert (again.version, again.repeated) == (1, True)
     assert paths(table) == {"a"}
+
+
+def test_a_database_that_is_gone_for_good_after_commit_was_sent_leaves_the_outcome_open(
+    catalog: Catalog, address: str, postgres_uri: str, proxy: Proxy, tmp_path: Path
+) -> None:
+    """That it could not be looked up is no reason to say that nothing was written."""
+    table = create(catalog, tmp_path)
+    proxy.lose("answer", for_good=True)
+    with (
+        open_catalog(address, reconnect_attempts=2, reconnect_max_wait=0.01, connect_timeout=2) as impatient,
+        pytest.raises(CommitUnknown) as caught,
+    ):
+        impatient.table(table.name).commit([add("a")], operation="WRITE", txn_id="job-7")
+    assert "Nothing was written" not in str(caught.value)
+    assert "'job-7', and it commits once" in str(caught.value)
+    assert caught.value.as_dict()["txn_id"] == "job-7"
+    schema = urlsplit(address).query
+    with open_catalog(f"{postgres_uri}?{schema}") as direct:
+        again = direct.table(table.name).commit([add("a")], operation="WRITE", txn_id="job-7")
+    assert (again.version, again.repeated, again.published) == (1, True, True)
+
+
+@pytest.mark.parametrize("lost", ["question", "answer"])
+def test_a_table_whose_making_lost_its_connection_is_made_once_and_published(
+    catalog: Catalog, proxy: Proxy, tmp_path: Path, lost: Lost
+) -> None:
+    proxy.lose(lost)
+    table = create(catalog, tmp_path)
+    assert proxy.hung_up == 1
+    assert (table.version, table.info().published_version, len(table.history())) == (0, 0, 1)
+    proxy.lose(lost)
+    with catalog.transaction() as tx:
+        state = new_table(catalog.store, "items", str(tmp_path / "items"))
+        first = first_actions(SCHEMA, partition_by=["day"], properties={}, now_ms=1)
+        tx.create(state).stage(first, operation="CREATE TABLE")
+        tx.table("items").stage([add("a")], operation="WRITE")
+        tx.table(table.name).stage([add("a")], operation="WRITE")
+    assert proxy.hung_up == 2
+    assert {name: (done.version, done.published) for name, done in tx.committed.items()} == {
+        "items": (1, True),
+        table.name: (1, True),
+    }
+    assert {done.repeated for done in tx.committed.values()} == {lost == "answer"}
+    assert paths(catalog.table("items")) == paths(table) == {"a"}
 
 
 def test_a_session_that_the_server_ends_before_commit_leaves_nothing(

@@ -8,9 +8,10 @@ from typing import Any
 
 import great_expectations as gx
 import pytest
+from great_expectations.expectations.metadata_types import FailureSeverity
 from pyspark.sql import DataFrame, SparkSession
 
-from mainstem import Catalog, GateFailed, UsageError, open_catalog
+from mainstem import Catalog, ConflictError, GateFailed, UsageError, open_catalog
 
 
 @pytest.fixture
@@ -100,6 +101,35 @@ def test_statistics_alone_are_a_gate_without_reading_data(sales: Catalog, spark:
             tx.require_stats("orders", **wrong)
     with pytest.raises(UsageError, match="nothing is required"), sales.transaction() as tx:
         tx.require_stats("orders")
+    assert sales.table("orders").version == 2
+
+
+def test_who_appends_beneath_a_gate_on_the_whole_table_is_a_conflict(sales: Catalog, spark: SparkSession) -> None:
+    with pytest.raises(ConflictError, match="orders"), sales.transaction() as tx:
+        tx.table("orders").append(rows(spark, 5, 6))
+        tx.require([between("amount", 0, 10)], on="orders")
+        sales.table("orders").append(rows(spark, 6, 7, "-5.0D"))
+    with sales.transaction() as tx:
+        tx.table("orders").append(rows(spark, 5, 6))
+        tx.require([between("amount", 0, 10)], on="orders", scope="added")
+        sales.table("orders").append(rows(spark, 7, 8, "-5.0D"))
+    orphans = "SELECT i.id FROM {items} i LEFT ANTI JOIN {orders} o ON o.id = i.id"
+    empty = [gx.expectations.ExpectTableRowCountToEqual(value=0)]
+    with pytest.raises(ConflictError, match="orders: a gate"), sales.transaction() as tx:
+        tx.table("items").append(rows(spark, 5, 6))
+        tx.require(empty, query=orphans, items="items", orders="orders")
+        sales.table("orders").delete("id = 5")
+    assert sales.table("items").version == 0
+
+
+def test_an_expectation_of_severity_warning_refuses_nothing(sales: Catalog, spark: SparkSession) -> None:
+    mild = gx.expectations.ExpectColumnValuesToBeBetween(
+        column="amount", min_value=0, max_value=1, severity=FailureSeverity.WARNING
+    )
+    with sales.transaction() as tx:
+        tx.table("orders").append(rows(spark, 5, 7))
+        passed = tx.require([not_null("id"), mild], on="orders")
+    assert (passed.success, [each.column for each in passed.warnings]) == (True, ["amount"])
     assert sales.table("orders").version == 2
 
 

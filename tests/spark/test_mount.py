@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from catalogs import change
+from catalogs import ask, change
 from pyspark.sql import DataFrame, SparkSession
 
 from mainstem import Catalog, Table, open_catalog
@@ -367,3 +367,44 @@ def test_views_show_all_tables_at_one_moment(lake: Catalog, orders: Table, folde
     lake.create_table("sales_items", location=str(folder / "items2"), schema="id BIGINT")
     with pytest.raises(UsageError, match="would both be the view sales_items"):
         lake.views(tables=["sales.items", "sales_items"])
+
+
+def test_a_table_that_was_replaced_under_its_version_is_read_anew(
+    lake: Catalog, folder: Path, spark: SparkSession
+) -> None:
+    for name, first in (("was", 0), ("is", 10)):
+        spark.range(first, first + 2, 1, 1).write.format("delta").save(str(folder / name))
+    lake.import_table(str(folder / "was"), name="replaced")
+    table = lake.table("replaced")
+    assert ids(table.read()) == [0, 1]
+    lake.import_table(str(folder / "is"), name="replaced", force=True)
+    assert (table.version, ids(table.read())) == (0, [10, 11])
+    assert ids(spark.table(lake.views(tables=["replaced"])["replaced"])) == [10, 11]
+
+
+def test_what_is_staged_and_what_is_read_is_leased_until_it_is_done(
+    lake: Catalog, folder: Path, spark: SparkSession
+) -> None:
+    table = lake.create_table("sales.leased", location=str(folder / "leased"), schema="id BIGINT")
+    table.append(spark.range(2).coalesce(1))
+
+    def leases() -> list[tuple[str, int]]:
+        found = ask(lake, "SELECT purpose, version FROM dl_leases WHERE table_id = :id", id=table.info().table_id)
+        return sorted((str(purpose), int(version)) for purpose, version in found)
+
+    with lake.transaction() as transaction:
+        transaction.table("sales.leased").append(spark.range(2, 4).coalesce(1))
+        assert leases() == [("stage", 1)]
+        assert table.vacuum(retention_hours=0, short_retention="allow").files == 0
+    assert leases() == []
+    with open_catalog(str(lake.uri), spark=spark) as other:
+        assert ids(other.table("sales.leased").read()) == [0, 1, 2, 3]
+        assert leases() == [("read", 2)]
+        with pytest.raises(UsageError, match="holds version 2"):
+            table.append(spark.range(1).coalesce(1))
+            table.expire(before_version=3)
+    assert leases() == []
+    with pytest.raises(ZeroDivisionError), lake.transaction() as transaction:
+        transaction.table("sales.leased").append(spark.range(1).coalesce(1))
+        _ = 1 // 0
+    assert leases() == []

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from mainstem import Catalog, build_session, session
+from mainstem.cli import main
 
 pytestmark = pytest.mark.spark
 
@@ -20,6 +24,26 @@ def test_the_session_carries_the_defaults_of_the_file(spark: SparkSession) -> No
 def test_a_session_that_runs_is_taken_as_it_is(spark: SparkSession) -> None:
     assert build_session("another", **{"spark.sql.shuffle.partitions": "77"}) is spark
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_workers_are_the_python_that_runs_here(spark: SparkSession) -> None:
+    which = F.udf(lambda _: sys.executable, "string")
+    [row] = spark.range(1).select(which("id").alias("worker")).collect()
+    assert row["worker"] == os.environ["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_what_spark_refuses_is_a_sentence_of_the_command(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = f"sqlite:///{tmp_path}/lake.db"
+    assert main(["migrate", "--catalog", uri]) == 0
+    capsys.readouterr()
+    arguments = ["append", "t", "--source", f"{tmp_path}/missing", "--catalog", uri]
+    assert main(arguments, spark=spark) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: Spark refused it: ")
+    assert f"{tmp_path}/missing" in told
+    assert "\nnext: " in told
 
 
 def test_a_session_with_delta_and_the_drivers_passes(spark: SparkSession, catalog: Catalog) -> None:

@@ -162,3 +162,13 @@ def test_the_command_prints_findings_and_suites_and_exits_with_4(sqlite: Catalog
 def between(column: str, low: int, high: int, **more: str) -> dict[str, object]:
     kwargs = {"column": column, "min_value": low, "max_value": high}
     return {"type": "expect_column_values_to_be_between", "kwargs": kwargs, **more}
+
+
+def test_a_deletion_vector_that_is_none_is_told_by_a_task_too(
+    sqlite: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainstem.validate.suiteruns.suites_on_frames", lambda: iter(()))
+    case = Case(sqlite, tmp_path)
+    case.sql("UPDATE dl_add_files SET deletion_vector = 'u?' WHERE table_id = $ID AND version = 1")
+    found = case.table.validate(engine="spark").findings
+    assert any(each.check == "data_files_present" and "none of Delta's" in each.message for each in found), found

@@ -84,6 +84,64 @@ def test_moments_in_other_zones_are_a_day_wide() -> None:
     assert not kept("ts < '2023-12-31'", stats)
 
 
+LISTED = ", ".join(f"'2025-12-31 21:30:{second}'" for second in range(10, 30))
+ELSEWHERE = [
+    # Between 02:00 and 03:00 in UTC, which is the evening before in New York and the morning in Tokyo.
+    ("ts < '2026-01-01 00:00:00'", True), ("ts < TIMESTAMP '2026-01-01 00:00:00'", True), ("ts > '2026-01-01'", True),
+    ("ts < DATE '2026-01-01'", True), ("ts = '2025-12-31 21:30:00'", True), ("ts = '2026-01-01 11:30:00'", True),
+    ("NOT ts >= '2026-01-01 00:00:00'", True), ("ts BETWEEN '2025-12-31 21:00:00' AND '2025-12-31 22:00:00'", True),
+    ("ts IN ('2025-12-31 21:30:00')", True), ("ts <=> TIMESTAMP '2026-01-01 11:30:00'", True),
+    (f"ts IN ({LISTED})", True),
+    ("ts < '2025-12-31 00:00:00'", False), ("ts >= '2026-01-02'", False), ("ts = '2026-01-03 00:00:00'", False),
+    # What names its zone is the same everywhere.
+    ("ts < '2026-01-01T02:00:00Z'", False), ("ts >= TIMESTAMP '2026-01-01 03:00:01+00:00'", False),
+    ("ts >= TIMESTAMP '2026-01-01 03:00:00Z'", True), ("ts <= CAST('2025-12-31 22:00:00-05:00' AS TIMESTAMP)", True),
+    # Moments without any zone are not moved; beside one that has a zone they are.
+    ("tn < '2026-01-01 02:00:00'", False), ("tn >= TIMESTAMP_NTZ '2026-01-01 03:00:01'", True),
+    ("tn < TIMESTAMP '2026-01-01 02:00:00Z'", True), ("tn < DATE '2026-01-01'", False),
+    # A day begins when it does there.
+    ("day < DATE '2026-01-01'", False), ("day = '2026-01-01'", True), ("day = '2026-01-02'", False),
+    ("day < TIMESTAMP '2026-01-01 00:00:00Z'", True), ("day < CAST(TIMESTAMP '2026-01-01 00:00:00Z' AS DATE)", True),
+    ("day < TIMESTAMP '2025-12-30 00:00:00Z'", False), ("ts < TIMESTAMP '9999-12-31 23:59:59'", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "expected"), ELSEWHERE)
+def test_in_a_session_of_another_zone_a_moment_may_be_anywhere_in_the_zones(where: str, expected: bool) -> None:
+    low, high = "2026-01-01T02:00:00.000Z", "2026-01-01T03:00:00.000Z"
+    stats = {
+        "numRecords": 10,
+        "minValues": {"ts": low, "tn": low[:-1], "day": "2026-01-01"},
+        "maxValues": {"ts": high, "tn": high[:-1], "day": "2026-01-01"},
+        "nullCount": {"ts": 0, "tn": 0, "day": 0},
+    }
+    assert may_match(parse(where, columns(), in_utc=False), {}, json.dumps(stats)) is expected
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "expected"),
+    [
+        ("pt = '2026-01-01 00:00:00'", "2026-01-01T05:00:00.000000Z", True),
+        ("pt = TIMESTAMP '2026-01-01 05:00:00Z'", "2026-01-01 00:00:00", True),
+        ("pt < '2026-01-01'", "2026-01-01T04:00:00.000000Z", True),
+        ("pt = '2026-01-01 00:00:00'", "2026-01-03 00:00:00", False),
+        ("pt IN ('2026-01-01 00:00:00', '2026-01-02 00:00:00')", "2026-01-02T05:00:00.000000Z", True),
+        ("pd = '2026-01-01'", "2026-01-02", False),
+        ("pd = TIMESTAMP '2026-01-01 00:00:00'", "2026-01-01", True),
+    ],
+)
+def test_partitions_of_moments_are_as_wide_as_the_zones_there(where: str, text: str, expected: bool) -> None:
+    name = where.split()[0]
+    assert may_match(parse(where, columns(), in_utc=False), {name: text}, None) is expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(files(), PREDICATES)
+def test_another_zone_never_drops_what_utc_keeps(file: File, predicate: Predicate) -> None:
+    if may_match(parse(predicate.sql, columns()), file.partition_values, file.stats):
+        assert may_match(parse(predicate.sql, columns(), in_utc=False), file.partition_values, file.stats)
+
+
 def test_texts_that_may_be_cut_are_only_beginnings() -> None:
     cut, long = "a" * 32, "a" * 40
     assert kept(f"s = '{long}'", bounds(cut, cut + "\uffff", "s"))
@@ -226,6 +284,18 @@ def test_types_that_do_not_compare_by_their_bounds_stay_in(kind: object, metadat
     found = table_columns(schema, [], {})
     assert may_match(parse("c = 'x'", found), {}, json.dumps(bounds("a", "b", "c")))
     assert not may_match(parse("c = 'x'", found), {}, json.dumps(bounds("a", "b", "c", nulls=10)))
+
+
+def test_statistics_of_a_float_that_was_widened_are_as_rough_as_a_floats() -> None:
+    # The row reads as 0.10000000149011612 where the file says 0.1.
+    widened = {"delta.typeChanges": [{"fromType": "float", "toType": "double", "tableVersion": 3}]}
+    stats = json.dumps(bounds(0.1, 0.1, "x"))
+    for metadata, expected in ((widened, True), ({}, False), ({"delta.typeChanges": "odd"}, False)):
+        field = {"name": "x", "type": "double", "metadata": metadata}
+        found = table_columns(json.dumps({"type": "struct", "fields": [field]}), [], {})
+        assert may_match(parse("x > 0.1D", found), {}, stats) is expected
+        assert not may_match(parse("x > 0.2D", found), {}, stats)
+        assert may_match(parse("x < 1.7976931348623157e308D", found), {}, stats)
 
 
 def test_a_varchar_is_a_text() -> None:

@@ -12,7 +12,7 @@ from mainstem.checkpoint.cleanup import clean_log
 from mainstem.checkpoint.properties import Properties, due
 from mainstem.checkpoint.table import write_checkpoint
 from mainstem.checkpoint.writing import WrittenCheckpoint
-from mainstem.errors import MainstemError
+from mainstem.errors import told
 from mainstem.store import Store
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def keep_up(
         with observe.timed("checkpoint_latency_ms", table=table):
             written = write_checkpoint(store, table, version, writer=writer, spark=spark)
         clean_log(store, table, writer=writer)
-    except MainstemError as error:
+    except Exception as error:  # noqa: BLE001  a full scratch folder, a bug: nothing undoes what is published
         observe.count("checkpoint_failures_total", table=table)
-        observe.event("checkpoint.failed", level=logging.WARNING, table=table, last=last, error=error)
+        observe.event("checkpoint.failed", level=logging.WARNING, table=table, last=last, error=told(error))
         return None
     return written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,17 @@ CatalogOption = Annotated[
 ]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The table's name in the catalog.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+# So many are more than anybody has, and every database and calendar can count them.
+MOST = 1_000_000_000
+MOST_DAYS = 36_500.0
+MOST_HOURS = MOST_DAYS * 24
+
+
+def finite(value: float | None) -> float | None:
+    """For options: the ranges of older versions of typer let `nan` through, which compares with nothing."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number to count with.")
+    return value
 
 
 @dataclass

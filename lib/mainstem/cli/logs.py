@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mainstem.catalog import Catalog
-from mainstem.cli.frame import CatalogOption, Frame, JsonOption, app, merge
+from mainstem.cli.frame import MOST_DAYS, CatalogOption, Frame, JsonOption, app, finite, merge
 from mainstem.errors import UsageError, worst_code
 
 
@@ -42,7 +42,9 @@ def follow(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The table's name.", show_default=False)] = None,
     every: Annotated[bool, typer.Option("--all", help="Every table whose log leads.")] = False,
     continuous: Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")] = False,
-    interval: Annotated[float, typer.Option(help="Seconds between two looks, with --continuous.")] = 10.0,
+    interval: Annotated[
+        float, typer.Option(max=MOST_DAYS, callback=finite, help="Seconds between two looks, with --continuous.")
+    ] = 10.0,
     catalog: CatalogOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
-from mainstem.cli.recovering import repair_tables
+from mainstem.cli.frame import MOST_DAYS, MOST_HOURS, CatalogOption, JsonOption, NameArgument, app, finite, merge
+from mainstem.cli.recovering import repair_tables, report_of
 from mainstem.errors import UsageError, ValidationFailed, worst_code
-from mainstem.validate import Form
+from mainstem.validate import Form, Report
 
 Against = Literal["log"]
 
@@ -43,18 +43,22 @@ def validate(
         raise UsageError("name one table, or give --all.", hint="mainstem validate sales.orders")
     if dry_run and not repair:
         raise UsageError("--dry-run goes with --repair.", hint="mainstem validate sales.orders --repair --dry-run")
+    if repair and (engine != "auto" or snapshots != "sample" or suite or docs is not None):
+        raise UsageError(
+            "--repair validates by rules of its own: --engine, --snapshots, --suite and --docs do not go with it.",
+            hint="Nothing was changed. Repair first, then validate with them.",
+        )
     frame = merge(ctx.obj, catalog, json)
     if repair:
         repair_tables(frame, name, dry_run=dry_run)
         return
     with frame.catalog(needs_spark=engine == "spark" or docs is not None or bool(suite)) as opened:
-        names = [table.name for table in opened.tables()] if name is None else [name]
-        reports = [
-            opened.table(each).validate(
-                engine=engine, snapshots=snapshots, suites=suite or (), docs=_docs_of(docs, each, many=name is None)
-            )
-            for each in names
-        ]
+
+        def validated(each: str) -> Report:
+            into = _docs_of(docs, each, many=name is None)
+            return opened.table(each).validate(engine=engine, snapshots=snapshots, suites=suite or (), docs=into)
+
+        reports = [report_of(info, validated) for info in opened.tables()] if name is None else [validated(name)]
     for report in reports:
         held = [(run.suite, run.on, len(run.expectations), len(run.failed), run.success) for run in report.suites]
         if held:
@@ -128,7 +132,10 @@ def expire(
 def vacuum(
     ctx: typer.Context,
     name: NameArgument,
-    retention_hours: Annotated[float | None, typer.Option(help="Keep what was removed within so many hours.")] = None,
+    retention_hours: Annotated[
+        float | None,
+        typer.Option(max=MOST_HOURS, callback=finite, help="Keep what was removed within so many hours."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
     allow_short_retention: Annotated[
         bool, typer.Option("--allow-short-retention", help="Below the table's own retention, too.")
@@ -157,10 +164,13 @@ def maintain(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The table's name.", show_default=False)] = None,
     every: Annotated[bool, typer.Option("--all", help="Every table of the catalog.")] = False,
     expire_days: Annotated[
-        float | None, typer.Option(help="Forget versions that are older.", show_default=False)
+        float | None,
+        typer.Option(max=MOST_DAYS, callback=finite, help="Forget versions that are older.", show_default=False),
     ] = None,
     vacuum: Annotated[bool, typer.Option("--vacuum", help="Delete data files that nothing needs any more.")] = False,
-    retention_hours: Annotated[float | None, typer.Option(help="With --vacuum: as for vacuum.")] = None,
+    retention_hours: Annotated[
+        float | None, typer.Option(max=MOST_HOURS, callback=finite, help="With --vacuum: as for vacuum.")
+    ] = None,
     catalog: CatalogOption = None,
     json: JsonOption = False,
 ) -> None:

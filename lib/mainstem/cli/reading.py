@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.frame import CatalogOption, JsonOption, NameArgument, app, merge
+from mainstem.cli.frame import MOST, CatalogOption, JsonOption, NameArgument, app, merge
 from mainstem.deltalog.protocol import reader_features, writer_features
 from mainstem.errors import UsageError
 from mainstem.snapshot import FilesEngine
@@ -90,8 +90,11 @@ def _words(value: object) -> object:
 def files(
     ctx: typer.Context,
     name: NameArgument,
-    where: Annotated[str | None, typer.Option(help="Only files that may match this predicate.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Not more than so many.")] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Only files that may match this predicate; a moment in it that names no zone is in UTC."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, help="Not more than so many.")] = None,
     output: Annotated[str | None, typer.Option(help="Let Spark write them there as Parquet, not list them.")] = None,
     engine: Annotated[FilesEngine, typer.Option(help="How Spark computes them, with --output.")] = "auto",
     version: VersionOption = None,
@@ -121,7 +124,7 @@ def files(
 def history(
     ctx: typer.Context,
     name: NameArgument,
-    limit: Annotated[int | None, typer.Option(min=1, help="Not more than so many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, help="Not more than so many.")] = None,
     catalog: CatalogOption = None,
     json: JsonOption = False,
 ) -> None:

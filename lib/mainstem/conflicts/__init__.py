@@ -1,7 +1,7 @@
 """Whether a commit may follow those that came before it. Values in, values out: no database, no file, no clock."""
 
 from mainstem.conflicts.error import conflict_error
-from mainstem.conflicts.predicates import read_predicate
+from mainstem.conflicts.predicates import columns_of, read_predicate
 from mainstem.conflicts.rules import find_conflicts
 from mainstem.conflicts.values import (
     Conflict,
@@ -23,6 +23,7 @@ __all__ = [
     "Reads",
     "Rule",
     "Winner",
+    "columns_of",
     "conflict_error",
     "find_conflicts",
     "is_blind_append",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from mainstem.deltalog.protocol import (
     FEATURES_READER_VERSION,
     FEATURES_WRITER_VERSION,
     FENCE,
+    WRITABLE,
     reader_features,
     writer_features,
 )
@@ -23,6 +24,7 @@ COLUMN_MAPPING = "columnMapping"
 DELETION_VECTORS = "deletionVectors"
 V2_CHECKPOINT = "v2Checkpoint"
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+CHANGE_DATA_FEED = "changeDataFeed"
 
 
 class _Since(NamedTuple):
@@ -35,18 +37,21 @@ _IMPLIED = {
     "appendOnly": _Since(0, 2),
     "invariants": _Since(0, 2),
     "checkConstraints": _Since(0, 3),
-    "changeDataFeed": _Since(0, 4),
+    CHANGE_DATA_FEED: _Since(0, 4),
     "generatedColumns": _Since(0, 4),
     COLUMN_MAPPING: _Since(2, 5),
     "identityColumns": _Since(0, 6),
 }
-_NAMED = {
-    "allowColumnDefaults", "checkpointProtection", "clustering", DELETION_VECTORS, DOMAIN_METADATA,
-    "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", IN_COMMIT_TIMESTAMP, "materializePartitionColumns",
-    ROW_TRACKING, "timestampNtz", "typeWidening", "typeWidening-preview", V2_CHECKPOINT, "vacuumProtocolCheck",
-    "variantShredding", "variantShredding-preview", "variantType", "variantType-preview",
-}  # fmt: skip
-KNOWN = frozenset(_IMPLIED) | _NAMED | {FENCE}
+KNOWN = WRITABLE | {FENCE}
+# Which property asks for which features, as Delta's own CREATE TABLE does.
+ENABLING: Mapping[str, tuple[str, ...]] = {
+    "delta.appendOnly": ("appendOnly",),
+    "delta.enableChangeDataFeed": (CHANGE_DATA_FEED,),
+    "delta.enableDeletionVectors": (DELETION_VECTORS,),
+    "delta.enableInCommitTimestamps": (IN_COMMIT_TIMESTAMP,),
+    "delta.enableRowTracking": (ROW_TRACKING, DOMAIN_METADATA),
+    "delta.enableTypeWidening": ("typeWidening",),
+}
 
 
 def features(protocol: Protocol) -> frozenset[str]:
@@ -58,6 +63,16 @@ def features(protocol: Protocol) -> frozenset[str]:
         for name, since in _IMPLIED.items()
         if since.reader <= protocol.min_reader_version and since.writer <= protocol.min_writer_version
     )
+
+
+def wanted(properties: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """The features without which these table properties mean nothing, by the property that asks for them."""
+    found = {key: names for key, names in ENABLING.items() if properties.get(key, "").lower() == "true"}
+    if properties.get("delta.columnMapping.mode", "none").lower() != "none":
+        found["delta.columnMapping.mode"] = (COLUMN_MAPPING,)
+    if properties.get("delta.checkpointPolicy", "").lower() == "v2":
+        found["delta.checkpointPolicy"] = (V2_CHECKPOINT,)
+    return found
 
 
 def beyond_us(protocol: Protocol) -> list[str]:

@@ -9,24 +9,24 @@ import orjson
 
 from mainstem.conflicts.values import MayMatch, json_object, properties_of
 from mainstem.model import Metadata
-from mainstem.pruning import Condition, may_match, parse, table_columns
+from mainstem.pruning import Condition, TableColumns, may_match, parse, table_columns
 from mainstem.pruning.condition import All, Any, Leaf, all_of
 
 _PARTITIONS = 4096  # so many answers are remembered: most files share their partition with others
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
-def read_predicate(where: str, metadata: Metadata) -> MayMatch:
+def read_predicate(where: str, metadata: Metadata, *, in_utc: bool = True) -> MayMatch:
     """Whether a file lies in a partition that `where` reads, as the table was at `metadata`.
 
     Decides by partition values alone, as Delta does: a predicate on data narrows nothing, nor does one that mixes both
     by OR, and in a table without partitions every file may match. What cannot be decided may match. A predicate that is
-    broken, or names a column that the table does not have, is a `UsageError`.
+    broken, or names a column that the table does not have, is a `UsageError`. `in_utc` says whether the session that
+    has read is in that zone.
     """
-    partition_columns: list[str] = orjson.loads(metadata.partition_columns or "[]")
-    columns = table_columns(metadata.schema_json or _NO_COLUMNS, partition_columns, properties_of(metadata))
-    condition = _on_partitions(parse(where, columns))
-    names = {columns.find([name]).path[0] for name in partition_columns}
+    columns = columns_of(metadata)
+    condition = _on_partitions(parse(where, columns, in_utc=in_utc))
+    names = {columns.find([name]).path[0] for name in _partitions(metadata)}
 
     @lru_cache(maxsize=_PARTITIONS)
     def in_what_was_read(partition_values: str | None) -> bool:
@@ -34,6 +34,16 @@ def read_predicate(where: str, metadata: Metadata) -> MayMatch:
         return not names <= values.keys() or may_match(condition, values, None)
 
     return (lambda file: in_what_was_read(file.partition_values)) if names else (lambda file: True)
+
+
+def columns_of(metadata: Metadata) -> TableColumns:
+    """The columns that a metaData describes, as files know them."""
+    return table_columns(metadata.schema_json or _NO_COLUMNS, _partitions(metadata), properties_of(metadata))
+
+
+def _partitions(metadata: Metadata) -> list[str]:
+    found: list[str] = orjson.loads(metadata.partition_columns or "[]")
+    return found
 
 
 def _on_partitions(condition: Condition) -> Condition:

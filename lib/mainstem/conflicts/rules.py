@@ -123,7 +123,7 @@ def concurrent_append(case: Case) -> Conflict | None:
     if winner.operation in _SAME_ROWS or proposed.operation in _SAME_ROWS:
         return None
     lenient = proposed.isolation is Isolation.WRITE_SERIALIZABLE and _first(proposed.actions, Metadata) is None
-    if winner.blind_append and lenient:
+    if winner.blind_append and lenient and not proposed.reads.every_append:
         return None
     added: Iterable[AddFile] = _all(winner.actions, AddFile)
     reads = proposed.reads

@@ -72,13 +72,15 @@ class Reads:
 
     `paths` are the canonical paths (`identity.canonical_path`) of the files that were read. None says that they are not
     known: then every removed file that a predicate may match counts as read. `predicates` decide at the level of
-    partitions, as Delta does; `read_predicate` makes one from SQL.
+    partitions, as Delta does; `read_predicate` makes one from SQL. `every_append` says that even a blind append must
+    have been seen, whatever the table's isolation level: what was found out holds for the rows that were there.
     """
 
     whole_table: bool = False
     paths: frozenset[str] | None = None
     predicates: tuple[MayMatch, ...] = ()
     app_ids: frozenset[str] = frozenset()
+    every_append: bool = False
 
     @property
     def depends_on_files(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -11,6 +12,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from mainstem.errors import UsageError, mask
+from mainstem.identity import canonical_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # Hadoop's names for the same stores, so that a location works in Spark and here.
@@ -39,6 +41,35 @@ class Location:
     def hadoop_path(self) -> str:
         """The same as Spark's readers and writers want it, who take a percent sign for itself."""
         return f"file:{self.local}" if self.local is not None else unquote(self.hadoop_uri)
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """By which URIs files of the folder may be named: its own, and where a link that leads to it ends."""
+        return (self.uri,) if self.local is None else (self.uri, self.local.resolve().as_uri())
+
+
+def place_of(location: str) -> str:
+    """The one URI that all spellings of a table's location share: schemes of one store, links, a slash at the end."""
+    scheme = _SCHEME.match(location)
+    if scheme is None or scheme[1].lower() == "file":
+        path = location if scheme is None else unquote(urlsplit(location).path)
+        return Path(path).resolve().as_uri()
+    return _spelled(location, location)
+
+
+def below(path: str, folder: str) -> str | None:
+    """An absolute path as its file is called below a folder, both given as URIs; None if it is elsewhere.
+
+    The schemes of one store are one here, unlike in the log: what may be the same file must not be deleted.
+    """
+    root = _spelled(folder, folder).rstrip("/") + "/"
+    known = _spelled(path, folder)
+    return known.removeprefix(root) if known.startswith(root) else None
+
+
+def _spelled(path: str, folder: str) -> str:
+    scheme, _, rest = canonical_path(path, folder).partition("://")
+    return f"{_ALIASES.get(scheme, scheme)}://{unquote(rest)}"
 
 
 def open_location(location: str) -> Location:

@@ -39,10 +39,11 @@ WRITABLE = READABLE | {
     "generatedColumns",
     "icebergCompatV1",
     "icebergCompatV2",
-    "icebergWriterCompatV1",
+    "icebergCompatV3",
     "identityColumns",
     "inCommitTimestamp",
     "invariants",
+    "materializePartitionColumns",
     "rowTracking",
 }
 MAX_WRITER_VERSION = 7

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import duckdb
 
@@ -173,7 +173,9 @@ class DuckdbEngine(Engine):
                 f"the catalog file {path} cannot be opened: the folder {path.parent} does not exist.",
                 hint="Create the folder, or name another file.",
             )
-        if path.exists() and path.stat().st_size and path.open("rb").read(12)[8:] != _MAGIC:
+        if write and not path.exists():
+            _create(path)
+        if path.exists() and path.open("rb").read(12)[8:] != _MAGIC:
             raise UsageError(f"{path} is not a DuckDB file.", hint="Name the catalog's own file.")
         wait = 0.005
         while True:
@@ -272,6 +274,27 @@ class DuckdbEngine(Engine):
             file.stale = True
             if file.users == 0:
                 file.close()
+
+
+def _create(path: Path) -> None:
+    """An empty catalog at its place, whole or not at all; who comes second takes the first one's.
+
+    DuckDB makes a file of no bytes, locks it and writes into it. Killed there, out of room, or its lock taken by a process
+    that was quicker, it leaves the file as it is, and never opens an empty one again.
+    """
+    new = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        duckdb.connect(str(new)).close()
+        os.link(new, path)
+    except FileExistsError:
+        return
+    except (duckdb.Error, OSError) as error:
+        raise UsageError(
+            f"the catalog file {path} cannot be created: {' '.join(str(error).split())}.",
+            hint="Check that the folder may be written to, that its disk has room and that it takes hard links.",
+        ) from error
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _is_free(path: Path, *, write: bool) -> bool:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import expressions as exp
 
+from mainstem.engines.filesql import Kind
 from mainstem.errors import UsageError
+from mainstem.operations.collected import literals_of
 from mainstem.operations.sqltexts import literal, quoted
+from mainstem.pruning import TableColumns, table_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,26 +47,35 @@ def bounds_of(on: str, *, target: str, source: str) -> Bounds:
     return Bounds(tuple(texts), tuple(pairs[:_MOST_PAIRS]))
 
 
-def source_bounds(source: DataFrame, bounds: Bounds) -> tuple[str, ...]:
-    """Conditions on the target that follow from the smallest and largest keys of the source; one job of Spark's."""
+def source_bounds(source: DataFrame, bounds: Bounds, columns: TableColumns) -> tuple[str, ...]:
+    """Conditions on the target that follow from the smallest and largest keys of the source; one job of Spark's.
+
+    `columns` are the target's. Columns of different kinds bound nothing: as texts 9 is above 10.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
-    pairs = [(mine, theirs) for mine, theirs in bounds.pairs if theirs.lower() in map(str.lower, source.columns)]
+    theirs = table_columns(source.schema.json(), (), {})
+    pairs = [pair for pair in bounds.pairs if _same_order(pair, columns, theirs, source)]
     if not pairs:
         return ()
-    wanted = [call(F.col(quoted(theirs))) for _, theirs in pairs for call in (F.min, F.max)]
-    row = source.agg(*wanted).first()
-    assert row is not None
+    calls = [call(F.col(quoted(their))) for _, their in pairs for call in (F.min, F.max)]
+    [row] = literals_of(source.agg(*(each.alias(str(place)) for place, each in enumerate(calls))))
     found = []
     for place, (mine, _) in enumerate(pairs):
         low, high = row[2 * place], row[2 * place + 1]
-        if low is None:
+        if low == literal(None):
             return ("FALSE",)  # no row of the source has this key: none can match
-        try:
-            found.append(f"{quoted(mine)} >= {literal(low)} AND {quoted(mine)} <= {literal(high)}")
-        except UsageError:
-            continue  # a value that no literal can say bounds nothing
+        if low is not None and high is not None:
+            found.append(f"{quoted(mine)} >= {low} AND {quoted(mine)} <= {high}")
     return tuple(found)
+
+
+def _same_order(pair: tuple[str, str], mine: TableColumns, theirs: TableColumns, source: DataFrame) -> bool:
+    """Whether Spark compares both columns of a pair as it compares the source's alone."""
+    if pair[1].lower() not in map(str.lower, source.columns):
+        return False
+    kinds = {columns.find([name]).kind for columns, name in zip((mine, theirs), pair, strict=True)}
+    return len(kinds) == 1 and Kind.OTHER not in kinds
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:

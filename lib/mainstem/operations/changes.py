@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import uuid4
 
 from mainstem.checkpoint import ALL_FILES
 from mainstem.committing import Committed
-from mainstem.errors import UsageError
+from mainstem.errors import GateFailed, UsageError
 from mainstem.gate import GateResult, check_rows, check_stats
+from mainstem.leases import STAGING, Leases
 from mainstem.mount import Mount
+from mainstem.operations.gates import Gate, require_unmoved, store
 from mainstem.operations.staged import DataTable, blind_or_whole
 from mainstem.operations.views import temporary_view
-from mainstem.proposal import TableState
+from mainstem.proposal import NO_VERSION, TableState
 from mainstem.ratified import Alongside, Ratified, nothing_else
+from mainstem.session import in_utc
 from mainstem.store import Queries, Store
 from mainstem.transaction import Transaction
 
@@ -36,8 +38,9 @@ class DataTransaction(Transaction):
     def __init__(self, store: Store, *, session: Callable[[], SparkSession], **terms: Any) -> None:
         super().__init__(store, **terms)
         self.session = session
-        self.gates: list[GateResult] = []
+        self._gates: list[Gate] = []
         self._began_ms = int(time.time() * 1000)
+        self._leases = Leases("stage", lasting=STAGING)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -61,6 +64,16 @@ class DataTransaction(Transaction):
 
     def staged(self, state: TableState) -> DataTable:
         return DataTable(self, state)
+
+    def hold(self, state: TableState, *, version: int | None = None) -> None:
+        """Keep expiry and vacuum off what this transaction reads and writes of a table, until it ends."""
+        at = state.read_version if version is None else version
+        if at != NO_VERSION:
+            self._leases.hold(self.store, state.table_id, at)
+
+    @property
+    def in_utc(self) -> bool:
+        return in_utc(self.session)
 
     def provisional_ms(self, version: int) -> int:
         """A time for a staged version, later than those before it; ratifying gives it the real one."""
@@ -101,17 +114,20 @@ class DataTransaction(Transaction):
 
         `on` names a table: all of its rows, or with `scope="added"` those in files that this transaction adds. `query`
         asks about several staged tables at once, each as `{name}`. Failing raises `GateFailed`; the result of a gate
-        that was passed is stored with the commit.
+        that was passed is stored with the commit. Where more is staged afterwards, the commit asks again. What was
+        asked of whole tables was asked of them as they were: a commit that changes their rows meanwhile is a conflict.
         """
         if (on is None) == (query is None):
             raise UsageError("a gate is on one table or on one query.", hint="Give on= or query=.")
         if query is not None:
-            rows, table = self._query(query, names), next(iter(self._named(query, names)[0].values())).name
-        else:
-            assert on is not None
-            staged = self.table(on)
-            rows, table = (staged.read() if scope == "table" else staged.read_added()), on
-        return self._passed(check_rows(table, rows, suite))
+            tables = {table.name: table for table in self._named(query, names)[0].values()}
+            return self._pass(
+                Gate(tables, lambda: check_rows(next(iter(tables)), self._query(query, names), suite), whole=True)
+            )
+        assert on is not None
+        staged = self.table(on)
+        read = staged.read if scope == "table" else staged.read_added
+        return self._pass(Gate({on: staged}, lambda: check_rows(on, read(), suite), whole=scope == "table"))
 
     def require_stats(
         self,
@@ -125,21 +141,47 @@ class DataTransaction(Transaction):
 
         `rows` bounds how many rows they have, `null_rate` how many of a column may be null, `ranges` its values.
         """
-        adds = self.table(on).added()
-        return self._passed(check_stats(on, adds, rows=rows, null_rate=null_rate, ranges=ranges))
+        staged = self.table(on)
+
+        def check() -> GateResult:
+            return check_stats(on, staged.added(), staged.columns(), rows=rows, null_rate=null_rate, ranges=ranges)
+
+        return self._pass(Gate({on: staged}, check))
 
     def commit(self, *, authority: str = "catalog", alongside: Alongside = nothing_else) -> dict[str, Committed]:
+        self._require_open()
+        try:
+            return self._commit_checked(authority, alongside)
+        finally:
+            self._leases.drop()
+
+    def _commit_checked(self, authority: str, alongside: Alongside) -> dict[str, Committed]:
+        for gate in self._gates:
+            gate.pass_again()
+        looked_at = {name: table for gate in self._gates if gate.whole for name, table in gate.tables.items()}
+        for table in looked_at.values():
+            table.was_read_whole()
+
         def also(queries: Queries, done: Sequence[Ratified]) -> Sequence[Ratified]:
-            for gate in self.gates:
-                _store(queries, gate, done)
+            require_unmoved(queries, [table.state for table in looked_at.values() if not table.commits])
+            for gate in self._gates:
+                store(queries, gate.result, done)
             return alongside(queries, done)
 
         return super().commit(authority=authority, alongside=also)
 
-    def _passed(self, result: GateResult) -> GateResult:
-        result.require()
-        self.gates.append(result)
-        return result
+    def rollback(self) -> None:
+        super().rollback()
+        self._leases.drop()
+
+    def _pass(self, gate: Gate) -> GateResult:
+        try:
+            gate.pass_again()
+        except GateFailed:
+            self._gates.append(gate)  # who catches this may put the rows right, and is asked again
+            raise
+        self._gates.append(gate)
+        return gate.result
 
     def _query(self, statement: str, names: Mapping[str, str | DataFrame]) -> DataFrame:
         tables, frames = self._named(statement, names)
@@ -173,18 +215,6 @@ class DataTransaction(Transaction):
 
 def _filled(statement: str, texts: Mapping[str, str]) -> str:
     return _NAMED.sub(lambda found: texts[found[1]], statement)
-
-
-def _store(queries: Queries, gate: GateResult, done: Sequence[Ratified]) -> None:
-    """A gate's result beside the version that it let pass; a table that was only looked at has none."""
-    version = next((each for each in done if each.name == gate.table), None)
-    if version is None or version.repeated:
-        return
-    queries.change(
-        "validation_run_insert", run_id=str(uuid4()), table_id=version.table_id, version=version.entries[-1].version,
-        group_id=None, suite=gate.suite, started_at=gate.started_at, finished_at=gate.finished_at, success=True,
-        findings="[]",
-    )  # fmt: skip
 
 
 def _changes(statement: str) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from mainstem.checkpoint import ALL_FILES, Choice, matching
-from mainstem.conflicts import Reads, read_predicate
+from mainstem.conflicts import Reads
 from mainstem.errors import UsageError
 from mainstem.model import Action
 from mainstem.mount import Mount
 from mainstem.operations.bounds import bounds_of, source_bounds
 from mainstem.operations.sqltexts import assignments, expression, quoted
 from mainstem.operations.views import temporary_view
+from mainstem.pruning import table_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,10 +90,7 @@ class Merge(Generic[T]):
                 ).collect()
 
         def reads(actions: Sequence[Action]) -> Reads:
-            metadata = table.current_metadata
-            if predicate is None or metadata is None:
-                return Reads(whole_table=True)
-            return Reads(predicates=(read_predicate(predicate, metadata),))
+            return table.read_by(predicate, by=self._source.sparkSession)(actions)
 
         return table.run(choice, reads, operate)
 
@@ -105,10 +103,11 @@ class Merge(Generic[T]):
         if self._by_source or table.state.read_version < 0 or table.redefined:
             return ALL_FILES, None
         bounds = bounds_of(self._on, target=TARGET, source=SOURCE)
-        snapshot = table.snapshot_at(table.state.read_version)
+        snapshot = table.snapshot_at(table.state.read_version, by=self._source.sparkSession)
         conditions = list(bounds.target)
         if bounds.pairs and snapshot.has_more_files_than(snapshot.store.engine.settings.mount_files):
-            conditions += source_bounds(self._source, bounds)
+            columns = table_columns(snapshot.schema_json, snapshot.partition_columns, snapshot.properties)
+            conditions += source_bounds(self._source, bounds, columns)
         if not conditions:
             return ALL_FILES, None
         where = " AND ".join(f"({each})" for each in conditions)

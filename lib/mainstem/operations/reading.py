@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainstem.checkpoint import ALL_FILES, matching
 from mainstem.deltalog.location import open_location
 from mainstem.deltalog.protocol import refuse_unreadable
 from mainstem.errors import UsageError, VersionNotFound
+from mainstem.leases import READING, Leases
 from mainstem.mount import Mount, mount_changes, mount_state
 from mainstem.recorded import recorded
 from mainstem.snapshot import Snapshot, open_snapshot
@@ -24,7 +26,21 @@ _KEPT = 32
 # A DataFrame reads when it is used, not when it is made: what was handed out lately is not taken down, however many.
 _KEPT_SECONDS = 3600.0
 
-_Key = tuple[str, int, str | None]
+
+class _Key(NamedTuple):
+    """What a mount shows. A version may be replaced by another one of its number, which has other content or time."""
+
+    table_id: str
+    version: int
+    content_sha256: str | None
+    committed_at: datetime
+    what: str | None  # a predicate, or which changes
+    oldest: int  # the first version that it needs
+
+    @property
+    def held(self) -> set[tuple[str, int]]:
+        """The versions that must not expire while it is read."""
+        return {(self.table_id, self.version), (self.table_id, self.oldest)}
 
 
 @dataclass
@@ -39,13 +55,15 @@ class _Kept:
 class Reader:
     """Keeps the mounts of one catalog, by table, version and predicate: the same read costs no second one.
 
-    The last ones used stay, and all that were used within the hour, until the catalog is closed.
+    The last ones used stay, and all that were used within the hour, until the catalog is closed. For that hour a lease
+    keeps expiry and vacuum off the version, unless one process alone may write the database at a time.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._mounts: OrderedDict[_Key, _Kept] = OrderedDict()
         self._lock = threading.Lock()
         self._clock = clock
+        self._leases = Leases("read", lasting=READING, clock=clock)
 
     def read(
         self, snapshot: Snapshot, *, location: str, published: int, where: str | None = None, pinned: bool = False
@@ -57,6 +75,10 @@ class Reader:
         """
         refuse_unreadable(snapshot.protocol, table=snapshot.table, undone="Nothing was read.")
         spark = snapshot.session()
+        # The session's zone may have changed since a mount was made, and with it what the predicate says.
+        asked = where if where is None or snapshot.in_utc else f"{where} in another zone"
+        key = _key(snapshot, asked, oldest=snapshot.version)
+        self._hold(snapshot, key)
         most = snapshot.store.engine.settings.driver_files
         if where is None and snapshot.version <= published and snapshot.has_more_files_than(most):
             path = open_location(location).hadoop_path
@@ -66,7 +88,7 @@ class Reader:
             choice = ALL_FILES if where is None else matching(where, snapshot)
             return mount_state(snapshot, location=location, choice=choice, spark=spark)
 
-        mount = self._mounted((snapshot.table_id, snapshot.version, where), build, pinned=pinned)
+        mount = self._mounted(key, build, pinned=pinned)
         frame = spark.read.format("delta").load(mount.uri)
         return frame if where is None else frame.where(where)
 
@@ -77,10 +99,15 @@ class Reader:
                 f"changes from version {from_version} to {snapshot.version} are none.", hint="Give an earlier start."
             )
         refuse_unreadable(snapshot.protocol, table=snapshot.table, undone="Nothing was read.")
-        key = (snapshot.table_id, snapshot.version, f"changes {from_version}")
+        key = _key(snapshot, f"changes {from_version}", oldest=max(0, from_version - 1))
+        self._hold(snapshot, key)
         mount = self._mounted(key, lambda: _changes_mount(snapshot, location, from_version))
         reader = snapshot.session().read.format("delta").option("readChangeFeed", "true")
         return reader.option("startingVersion", from_version).option("endingVersion", snapshot.version).load(mount.uri)
+
+    def _hold(self, snapshot: Snapshot, key: _Key) -> None:
+        for table_id, version in sorted(key.held):
+            self._leases.hold(snapshot.store, table_id, version)
 
     def _mounted(self, key: _Key, build: Callable[[], Mount], *, pinned: bool = False) -> Mount:
         with self._lock:
@@ -92,8 +119,9 @@ class Reader:
                 kept = self._mounts[key] = _Kept(built, self._clock())
             found, stale = self._used(key, kept, pinned), self._stale()
         # Another thread may have been quicker; what it was given stays.
-        for gone in [*stale, *([built] if built is not found else [])]:
-            gone.close()
+        if built is not found:
+            built.close()
+        self._let_go(stale)
         return found
 
     def _used(self, key: _Key, kept: _Kept, pinned: bool) -> Mount:
@@ -101,18 +129,26 @@ class Reader:
         self._mounts.move_to_end(key)
         return kept.mount
 
-    def _stale(self) -> list[Mount]:
+    def _stale(self) -> list[tuple[_Key, Mount]]:
         oldest = self._clock() - _KEPT_SECONDS
         most = max(0, len(self._mounts) - _KEPT)
         gone = [key for key, kept in self._mounts.items() if kept.used < oldest and not kept.pinned][:most]
-        return [self._mounts.pop(key).mount for key in gone]
+        return [(key, self._mounts.pop(key).mount) for key in gone]
+
+    def _let_go(self, gone: Iterable[tuple[_Key, Mount]]) -> None:
+        held: set[tuple[str, int]] = set()
+        for key, mount in gone:
+            held |= key.held
+            mount.close()
+        with self._lock:
+            held.difference_update(*(key.held for key in self._mounts))
+        self._leases.drop(sorted(held))
 
     def forget(self, table_id: str) -> None:
         """Take the mounts of one table down: they hold what its rows no longer say."""
         with self._lock:
-            mounts = [self._mounts.pop(key).mount for key in list(self._mounts) if key[0] == table_id]
-        for mount in mounts:
-            mount.close()
+            gone = [(key, self._mounts.pop(key).mount) for key in list(self._mounts) if key.table_id == table_id]
+        self._let_go(gone)
 
     def close(self) -> None:
         """Take all mounts down."""
@@ -120,6 +156,11 @@ class Reader:
             mounts, self._mounts = [kept.mount for kept in self._mounts.values()], OrderedDict()
         for mount in mounts:
             mount.close()
+        self._leases.drop()
+
+
+def _key(snapshot: Snapshot, what: str | None, *, oldest: int) -> _Key:
+    return _Key(snapshot.table_id, snapshot.version, snapshot.content_sha256, snapshot.timestamp, what, oldest)
 
 
 def _changes_mount(snapshot: Snapshot, location: str, from_version: int) -> Mount:

@@ -26,7 +26,7 @@ def literal(value: Any) -> str:
     if isinstance(value, float):
         return f"DOUBLE('{value!r}')"
     if isinstance(value, Decimal):
-        return f"{value}BD"
+        return f"{value:f}BD"  # never with an exponent, which only doubles have
     if isinstance(value, datetime):
         return (
             f"TIMESTAMP'{value.isoformat(sep=' ')}'" if value.tzinfo else f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"

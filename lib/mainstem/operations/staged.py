@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import orjson
 
 from mainstem.checkpoint import ALL_FILES, NO_FILES, Choice, matching
-from mainstem.conflicts import Reads, read_predicate, said_blind_append
+from mainstem.conflicts import Reads, columns_of, read_predicate, said_blind_append
 from mainstem.conflicts.features import with_writer_features
 from mainstem.deltalog.protocol import FENCE, refuse_unreadable, refuse_unwritable, writer_features
 from mainstem.errors import UsageError
 from mainstem.identity import canonical_path
 from mainstem.model import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, Txn
 from mainstem.mount import Mount, Purpose, mount_state
+from mainstem.operations.alterations import leaves_rows_unseen
+from mainstem.operations.collected import literals_of
 from mainstem.operations.merging import Merge
 from mainstem.operations.sqltexts import assignments, literal, quoted
 from mainstem.proposal import NO_VERSION, Commit
+from mainstem.pruning import TableColumns
+from mainstem.pruning.evaluate import HIVE_NULL
 from mainstem.restoring import restored_actions
+from mainstem.session import in_utc
 from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.transaction import StagedTable
 
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 Operate = Callable[["SparkSession", Mount], None]
 ReadsOf = Callable[[Sequence[Action]], Reads]
 _MOST_PARTITIONS = 200
+_WRITTEN_AS_NULL = (literal(""), literal(HIVE_NULL))
 
 
 class DataTable(StagedTable):
@@ -74,6 +80,13 @@ class DataTable(StagedTable):
                     live.pop(action.file_key, None)
         return list(live.values())
 
+    def columns(self) -> TableColumns:
+        """Its columns as the statistics of its files know them, with what is staged so far."""
+        metadata = self.current_metadata
+        if metadata is None:
+            return TableColumns((), frozenset(), mapped=False)
+        return columns_of(metadata)
+
     # Writing
 
     def append(self, rows: DataFrame, *, schema_evolution: bool = False) -> Self:
@@ -108,7 +121,8 @@ class DataTable(StagedTable):
             mount.show_to(rows.sparkSession)
             _writing(rows, "overwrite", **options).save(mount.uri)
 
-        return self.run(self._choice(where), self._read_by(where), operate)
+        by = rows.sparkSession  # which reads the predicate
+        return self.run(self._choice(where, by=by), self.read_by(where, by=by), operate)
 
     def delete(self, where: str | None = None) -> Self:
         """Delete the rows that meet `where`; all of them, if it is not given."""
@@ -136,19 +150,18 @@ class DataTable(StagedTable):
 
     def alter(self, change: str) -> Self:
         """Run `ALTER TABLE … change`, such as `ADD COLUMNS (note STRING)` or `SET TBLPROPERTIES ('a' = 'b')`."""
-        # What looks at rows needs the files; all else changes metadata alone.
-        looks = any(word in change.upper() for word in ("CONSTRAINT", "ROWTRACKING", "DROP FEATURE", "NOT NULL"))
 
         def operate(spark: SparkSession, mount: Mount) -> None:
             spark.sql(f"ALTER TABLE {mount.sql_name} {change}").collect()
 
-        return self.run(ALL_FILES if looks else NO_FILES, _whole, operate)
+        return self.run(NO_FILES if leaves_rows_unseen(change) else ALL_FILES, _whole, operate)
 
     def restore(self, *, version: int) -> Self:
         """Make the table what it was at an older version, by a new one. Raises if a data file of it is gone."""
         then, now = self.snapshot_at(version), self.snapshot_at(self.state.read_version)
         if self.commits:
             raise UsageError(f"{self.name} was changed before in this transaction.", hint="Restore it first.")
+        self._transaction.hold(self.state, version=version)  # files that are about to come back
         actions = restored_actions(then, now, location=self.state.location)
         self.propose(
             actions,
@@ -165,11 +178,10 @@ class DataTable(StagedTable):
         """The session that does the work."""
         return self._transaction.session()
 
-    def snapshot_at(self, version: int) -> Snapshot:
-        """The table at a version, without what is staged."""
-        return open_snapshot(
-            self._transaction.store, self.name, self.state.table_id, session=self._transaction.session, version=version
-        )
+    def snapshot_at(self, version: int, *, by: SparkSession | None = None) -> Snapshot:
+        """The table at a version, without what is staged; `by` is the session that asks, if not the transaction's."""
+        session = self._transaction.session if by is None else lambda: by
+        return open_snapshot(self._transaction.store, self.name, self.state.table_id, session=session, version=version)
 
     def run(self, choice: Choice, reads: ReadsOf, operate: Operate) -> Self:
         """Let Delta do something on a mount that has these files, and stage what it commits there."""
@@ -206,23 +218,26 @@ class DataTable(StagedTable):
         def operate(spark: SparkSession, mount: Mount) -> None:
             spark.sql(text(mount)).collect()
 
-        return self.run(self._choice(where), self._read_by(where), operate)
+        return self.run(self._choice(where), self.read_by(where), operate)
 
-    def _choice(self, where: str | None) -> Choice:
+    def _choice(self, where: str | None, *, by: SparkSession | None = None) -> Choice:
         if where is None or self.state.read_version == NO_VERSION or self.redefined:
             return ALL_FILES
-        return matching(where, self.snapshot_at(self.state.read_version))
+        return matching(where, self.snapshot_at(self.state.read_version, by=by))
 
     @property
     def redefined(self) -> bool:
         """Whether its columns may be others by now than in the catalog: then statistics there say nothing of them."""
         return any(isinstance(action, Metadata) for commit in self.commits for action in commit.actions)
 
-    def _read_by(self, where: str | None) -> ReadsOf:
+    def read_by(self, where: str | None, *, by: SparkSession | None = None) -> ReadsOf:
+        """What an operation has read that looks at rows which meet `where` alone, in the session `by`."""
         metadata = self.current_metadata
         if where is None or metadata is None:
             return _whole
-        predicate = read_predicate(where, metadata)
+        predicate = read_predicate(
+            where, metadata, in_utc=in_utc(self._transaction.session if by is None else lambda: by)
+        )
         return lambda actions: Reads(predicates=(predicate,))
 
     def _removed(self, actions: Sequence[Action]) -> Reads:
@@ -235,14 +250,17 @@ class DataTable(StagedTable):
         columns = orjson.loads((self.current_metadata and self.current_metadata.partition_columns) or "[]")
         if not columns:
             return None
-        found = rows.select(*map(quoted, columns)).distinct().limit(_MOST_PARTITIONS + 1).collect()
-        if len(found) > _MOST_PARTITIONS:
+        found = literals_of(rows.select(*map(quoted, columns)).distinct().limit(_MOST_PARTITIONS + 1))
+        if len(found) > _MOST_PARTITIONS or any(None in row for row in found):
             return None
-        each = (" AND ".join(f"{quoted(column)} <=> {literal(row[column])}" for column in columns) for row in found)
-        return " OR ".join(f"({one})" for one in each) or "FALSE"
+        # What Delta writes as NULL goes into the partition of NULL, and takes its place.
+        named = [[literal(None) if text in _WRITTEN_AS_NULL else text for text in row] for row in found]
+        each = [zip(map(quoted, columns), row, strict=True) for row in named]
+        return " OR ".join(f"({' AND '.join(f'{name} <=> {text}' for name, text in one)})" for one in each) or "FALSE"
 
     def mounted(self, choice: Choice) -> Mount:
         """A mount that has at least these files and everything that is staged."""
+        self._transaction.hold(self.state)
         mount = self._mount
         if (
             mount is not None

@@ -28,6 +28,9 @@ MOST_LISTED = 16
 # Statistics of a float are written as decimals that round to it, and so may its constant be: both within half a step.
 _FLOAT_SLACK = 3e-7
 _WIDE = Context(prec=200)
+# No zone of Java's is further away from UTC.
+_FARTHEST_ZONE = timedelta(hours=18)
+_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 
 
 def compare(column: TableColumn, operator: AnyOperator, constant: Constant) -> Condition:
@@ -38,7 +41,8 @@ def compare(column: TableColumn, operator: AnyOperator, constant: Constant) -> C
         return any_of([compare(column, "<", constant), compare(column, ">", constant)])
     if column.kind is Kind.BOOLEAN:
         return _boolean(column, operator, constant)
-    if operator == "=" and column.partition and column.kind not in (Kind.FLOAT, Kind.DOUBLE):
+    inexact = column.kind in (Kind.FLOAT, Kind.DOUBLE) or _may_be_off(column, constant)
+    if operator == "=" and column.partition and not inexact:
         return one_of(column, [constant])
     if operator == "=" and column.kind in (Kind.INTEGER, Kind.DECIMAL) and _exactly(column, constant) is None:
         return False  # no integer is 1.5
@@ -52,7 +56,11 @@ def one_of(column: TableColumn, constants: Sequence[Constant]) -> Condition:
     constants = [constant for constant in constants if constant.value is not None]
     if not constants:
         return False
-    inexact = column.kind in (Kind.BOOLEAN, Kind.FLOAT) or (column.partition and column.kind is Kind.DOUBLE)
+    inexact = (
+        column.kind in (Kind.BOOLEAN, Kind.FLOAT)
+        or (column.partition and column.kind is Kind.DOUBLE)
+        or any(_may_be_off(column, constant) for constant in constants)
+    )
     if inexact or not (column.partition or len(constants) > MOST_LISTED):
         return any_of(compare(column, "=", constant) for constant in constants)
     exact = [_exactly(column, constant) for constant in constants]
@@ -120,6 +128,8 @@ def _ordered(column: TableColumn, operator: Operator, constant: Constant) -> Con
     value = constant.value
     if isinstance(value, bool):
         return HasValue(column)
+    if _may_be_off(column, constant):
+        operator, value = _loosened(operator, literals.as_moment(value, zoned=column.kind is Kind.TIMESTAMP))
     if column.kind in (Kind.INTEGER, Kind.DECIMAL):
         number = _number(column, value)
         return HasValue(column) if number is None else _on_grid(column, operator, number)
@@ -134,6 +144,26 @@ def _ordered(column: TableColumn, operator: Operator, constant: Constant) -> Con
         moment = literals.as_moment(value, zoned=column.kind is Kind.TIMESTAMP)
         return HasValue(column) if moment is None else Compare(column, operator, moment_text(moment))
     return HasValue(column)
+
+
+def _may_be_off(column: TableColumn, constant: Constant) -> bool:
+    """Whether the zone of a session that is not in UTC moves the constant along the column's values."""
+    if not constant.elsewhere or column.kind not in _MOMENTS:
+        return False
+    if column.kind is Kind.TIMESTAMP:
+        # A partition's own moment may be written without a zone, too.
+        return column.partition or not literals.says_zone(constant)
+    return isinstance(constant.value, datetime)
+
+
+def _loosened(operator: Operator, moment: datetime | None) -> tuple[Operator, datetime | None]:
+    """The comparison with a moment that may be anywhere within the zones."""
+    try:
+        if operator in ("<", "<="):
+            return "<=", None if moment is None else moment + _FARTHEST_ZONE
+        return ">=", None if moment is None else moment - _FARTHEST_ZONE
+    except OverflowError:
+        return operator, None
 
 
 def _number(column: TableColumn, value: object) -> Fraction | None:
@@ -187,9 +217,8 @@ def _floating(column: TableColumn, operator: Operator, double: float) -> Conditi
     if column.kind is Kind.DOUBLE:
         return Compare(column, operator, double)
     slack = abs(double) * _FLOAT_SLACK + 1e-44
-    if operator in ("<", "<="):
-        return Compare(column, "<=", double + slack)
-    return Compare(column, ">=", double - slack)
+    operator, bound = ("<=", double + slack) if operator in ("<", "<=") else (">=", double - slack)
+    return Compare(column, operator, bound) if math.isfinite(bound) else HasValue(column)
 
 
 def _day(column: TableColumn, operator: Operator, value: object) -> Condition:

@@ -107,6 +107,8 @@ def _column(name: str, path: tuple[str, ...], field: Mapping[str, Any], *, parti
     kind = _KINDS.get(declared, Kind.OTHER)
     if kind is Kind.STRING and _compares_otherwise(field.get("metadata") or {}):
         kind = Kind.OTHER
+    if kind is Kind.DOUBLE and _was_float(field.get("metadata") or {}):
+        kind = Kind.FLOAT  # older files say 0.1 of what is 0.10000000149 as a double
     return TableColumn(name, path, kind, partition, bits=_BITS.get(declared, 64))
 
 
@@ -114,6 +116,14 @@ def _compares_otherwise(metadata: Mapping[str, Any]) -> bool:
     """Whether a text is compared by a collation, or as char(n) padded with blanks, and not by its bytes."""
     declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).lower()
     return "__COLLATIONS" in metadata or declared.startswith("char")
+
+
+def _was_float(metadata: Mapping[str, Any]) -> bool:
+    """Whether the column was widened from 32 bits."""
+    changes = metadata.get("delta.typeChanges")
+    return isinstance(changes, list) and any(
+        isinstance(change, dict) and change.get("fromType") == "float" for change in changes
+    )
 
 
 def _names(fields: Sequence[Mapping[str, Any]], prefix: str = "") -> Iterator[str]:

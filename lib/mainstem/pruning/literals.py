@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
@@ -13,9 +13,15 @@ from sqlglot.expressions import DataType
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """None for NULL, int, Decimal, float, str, bool, date, or datetime: naive in the session's zone, which is UTC."""
+    """None for NULL, int, Decimal, float, str, bool, date, or datetime: naive, as if all zones were UTC.
+
+    `elsewhere` says that the session is in another zone. Then a moment may be off by what that zone is, unless it is
+    `zoned`: the constant itself has said where.
+    """
 
     value: int | Decimal | float | str | bool | date | datetime | None
+    elsewhere: bool = False
+    zoned: bool = False
 
 
 _INTEGERS = {DataType.Type.TINYINT: 8, DataType.Type.SMALLINT: 16, DataType.Type.INT: 32, DataType.Type.BIGINT: 64}
@@ -62,10 +68,18 @@ def spelled_by_escapes(where: str) -> str:
     return _QUOTING.sub(spelled, where)
 
 
-def constant(node: exp.Expr) -> Constant | None:
-    """The constant that an expression is, or None if it is something else or we are not sure of its value."""
+def constant(node: exp.Expr, *, in_utc: bool = True) -> Constant | None:
+    """The constant that an expression is, or None if it is something else or we are not sure of its value.
+
+    `in_utc` says whether the session is: by its zone Spark reads moments that have none.
+    """
+    found = _constant(node, in_utc)
+    return found if in_utc or found is None else replace(found, elsewhere=True)
+
+
+def _constant(node: exp.Expr, in_utc: bool) -> Constant | None:
     if isinstance(node, exp.Paren):
-        return constant(node.this)
+        return _constant(node.this, in_utc)
     if isinstance(node, exp.Null):
         return Constant(None)
     if isinstance(node, exp.Boolean):
@@ -73,13 +87,13 @@ def constant(node: exp.Expr) -> Constant | None:
     if isinstance(node, exp.Literal):
         return _text(node.this) if node.is_string else _number(node.this)
     if isinstance(node, exp.Neg):
-        return _negated(constant(node.this))
+        return _negated(_constant(node.this, in_utc))
     if isinstance(node, exp.Concat) and all(isinstance(part, exp.Literal) for part in node.expressions):
         # 'it' 's': texts that follow each other are one text to Spark.
         return _text("".join(part.this for part in node.expressions))
     if isinstance(node, exp.Cast) and isinstance(node.to, DataType):
-        inner = constant(node.this)
-        return None if inner is None else _cast(inner, node.to)
+        inner = _constant(node.this, in_utc)
+        return None if inner is None else _cast(inner, node.to, in_utc)
     return None
 
 
@@ -104,7 +118,7 @@ def _negated(inner: Constant | None) -> Constant | None:
     return Constant(-inner.value)
 
 
-def _cast(inner: Constant, to: DataType) -> Constant | None:
+def _cast(inner: Constant, to: DataType, in_utc: bool) -> Constant | None:
     value, kind = inner.value, to.this
     if value is None:
         return inner
@@ -120,11 +134,13 @@ def _cast(inner: Constant, to: DataType) -> Constant | None:
     if kind in _TEXTS and isinstance(value, str) and not to.expressions:
         return inner
     if kind is DataType.Type.DATE:
-        day = as_day(value)
+        # Which day a moment lies in is a question of the zone.
+        day = as_day(value) if in_utc or not isinstance(value, datetime) else None
         return None if day is None else Constant(day)
     if kind in _MOMENTS:
-        moment = as_moment(value, zoned=kind is not DataType.Type.TIMESTAMPNTZ)
-        return None if moment is None else Constant(moment)
+        local = kind is DataType.Type.TIMESTAMPNTZ
+        moment = as_moment(value, zoned=not local)
+        return None if moment is None else Constant(moment, zoned=not local and says_zone(inner))
     return inner if kind is DataType.Type.BOOLEAN and isinstance(value, bool) else None
 
 
@@ -181,7 +197,7 @@ def as_day(value: object) -> date | None:
 
 
 def as_moment(value: object, *, zoned: bool = True) -> datetime | None:
-    """A constant as a moment in UTC, naive. Without a zone of its own it is in the session's, which is UTC."""
+    """A constant as a moment, naive: in UTC if it has a zone of its own, else as if the session's were UTC."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):
@@ -199,6 +215,12 @@ def as_moment(value: object, *, zoned: bool = True) -> datetime | None:
         return local.replace(tzinfo=_zone(found["zone"])).astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         return None
+
+
+def says_zone(constant: Constant) -> bool:
+    """Whether a constant is a moment that names its own zone."""
+    found = _MOMENT.fullmatch(constant.value.strip(" ")) if isinstance(constant.value, str) else None
+    return constant.zoned or bool(found and found["zone"])
 
 
 def _zone(text: str | None) -> timezone:

@@ -42,17 +42,18 @@ _HINT = "Give a condition on the table's columns, as in Spark's WHERE."
 _OTHER_ESCAPE = re.compile(r"(?:[^\\]|\\[\\'\"])*+\\")
 
 
-def parse(where: str, columns: TableColumns) -> Condition:
+def parse(where: str, columns: TableColumns, *, in_utc: bool = True) -> Condition:
     """What a file must show so that some of its rows may make `where` true.
 
     A predicate that is broken, or names a column that the table does not have, is a usage error. One that we cannot
-    decide is met by every file.
+    decide is met by every file. Unless the session that runs it is `in_utc`, moments without a zone are taken with a
+    margin that is as wide as zones are apart.
     """
     where = spelled_by_escapes(where)
     node = _parsed(where)
     try:
         _check(node, columns)
-        return _Reader(columns, trust_texts=not _OTHER_ESCAPE.match(where)).true(node)
+        return _Reader(columns, trust_texts=not _OTHER_ESCAPE.match(where), in_utc=in_utc).true(node)
     except RecursionError:
         raise _too_deep(where) from None
 
@@ -125,6 +126,7 @@ class _Reader:
 
     columns: TableColumns
     trust_texts: bool
+    in_utc: bool
 
     def true(self, node: exp.Expr) -> Condition:
         return self._read(node, wanted=True)
@@ -160,7 +162,7 @@ class _Reader:
         return self.columns.find(names) if names else None
 
     def constant(self, node: exp.Expr) -> Constant | None:
-        found = constant(node)
+        found = constant(node, in_utc=self.in_utc)
         if found is None or self.trust_texts or not any(part.is_string for part in node.find_all(exp.Literal)):
             return found
         return None

@@ -23,11 +23,14 @@ class Described(Protocol):
     def partition_columns(self) -> Sequence[str]: ...
     @property
     def properties(self) -> Mapping[str, str]: ...
+    @property
+    def in_utc(self) -> bool: ...
 
 
 def condition_of(where: str, snapshot: Described) -> Condition:
     """What a file of the snapshot must show so that some of its rows may make `where` true."""
-    return parse(where, table_columns(snapshot.schema_json, snapshot.partition_columns, snapshot.properties))
+    columns = table_columns(snapshot.schema_json, snapshot.partition_columns, snapshot.properties)
+    return parse(where, columns, in_utc=snapshot.in_utc)
 
 
 def bound_condition(where: str, snapshot: Described, engine: Engine) -> tuple[str, dict[str, object]]:

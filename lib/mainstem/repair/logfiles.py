@@ -23,6 +23,7 @@ from mainstem.errors import CorruptLog, MainstemError
 from mainstem.publish import put_commit
 from mainstem.recorded import recorded
 from mainstem.store import Row, Store
+from mainstem.validate.commits import absent_commits
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,14 @@ class LogFiles:
     def floor(self) -> int:
         return int(self.table["min_readable_version"])
 
+    @property
+    def oldest(self) -> int:
+        """The first commit that the log still has."""
+        return min((commit.version for commit in self.listing.commits), default=self.published + 1)
+
     def missing_commits(self) -> list[int]:
-        """Published versions whose commit file is gone from between others."""
-        present = {commit.version for commit in self.listing.commits}
-        first = max(self.floor, min(present, default=self.published + 1))
-        return [version for version in range(first, self.published + 1) if version not in present]
+        """Published versions whose commit file is gone, and that no log cleanup would have taken."""
+        return absent_commits(self.listing, self.floor, self.published)
 
     def bytes_of(self, version: int) -> bytes | None:
         """The commit file of a version as it was committed; None, if the catalog's rows no longer make it."""

@@ -74,11 +74,11 @@ def repair(store: Store, name: str, *, session: Callable[[], SparkSession], dry_
 
     That is: wrong spans (and images made of them), commit files that are gone from the log of a table that the catalog
     leads, versions that wait for publishing, and checkpoints that are missing, unreadable or contradict their version.
-    Nothing that is there is overwritten but a checkpoint. Repeated, it finds nothing to do. With `dry_run` the table,
-    its rows and its log stay as they are; that it was validated is recorded, as always.
+    Nothing that is there is overwritten but a checkpoint. Repeated, it finds nothing to do. With `dry_run`
+    nothing at all is changed, nor is it recorded that the table was validated.
     """
     with observe.span("repair", table=name):
-        report = validate(store, name, session=session)
+        report = validate(store, name, session=session, record=not dry_run)
         run = _Run(store, name, session, dry_run, report)
         run.rows()
         if run.changed:
@@ -177,7 +177,7 @@ class _Run:
             found.severity == "error"
             and found.check not in _BESIDE_THE_ROWS
             and not found.check.startswith(_CHECKPOINTS)
-            and not (found.check in COMMITS and found.version is not None and files.rows_hold(found.version))
+            and not (found.check in COMMITS and found.version is not None and _vouched_for(found, files))
             for found in self.report.findings
         )
 
@@ -205,6 +205,12 @@ def _unusable(finding: Finding, files: LogFiles) -> bool:
         and finding.version is not None
         and files.floor <= finding.version <= files.published
     )
+
+
+def _vouched_for(found: Finding, files: LogFiles) -> bool:
+    """Whether the rows of a commit are what was committed, or the log no longer goes back as far: nothing says not."""
+    assert found.version is not None
+    return (found.check == "missing_in_log" and found.version < files.oldest) or files.rows_hold(found.version)
 
 
 def _told(found: Sequence[WrongSpan]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mainstem.deltalog.actions import parse_commit
 from mainstem.deltalog.checkpoints import read_checkpoint
-from mainstem.deltalog.names import commit_name
+from mainstem.deltalog.names import Listing, commit_name
 from mainstem.deltalog.serialize import serialize_commit
 from mainstem.errors import CorruptLog, MainstemError
 from mainstem.model import Action, AddFile, RemoveFile
@@ -43,24 +43,27 @@ def log_ends_with_the_catalog(subject: Subject) -> Iterator[Finding]:
             f"mainstem follow {subject.name}",
             version=newest, catalog=subject.head, log=newest,
         )  # fmt: skip
-    present = {commit.version for commit in subject.listing.commits}
-    oldest = min(present, default=0)
-    for version in range(max(subject.floor, oldest), subject.published + 1):
-        if version not in present and not _bridged(subject, version):
-            yield Finding(
-                "missing_in_log", "error", f"{commit_name(version)} is not in the log, and no checkpoint covers it",
-                version=version, path=commit_name(version),
-            )  # fmt: skip
+    for version in absent_commits(subject.listing, subject.floor, subject.published):
+        yield Finding(
+            "missing_in_log", "error", f"{commit_name(version)} is not in the log, and no checkpoint covers it",
+            version=version, path=commit_name(version),
+        )  # fmt: skip
+
+
+def absent_commits(listing: Listing, first: int, last: int) -> list[int]:
+    """The versions of a range whose commits the log lacks.
+
+    Log cleanup may take a commit that a later checkpoint covers, if nothing before it is left either.
+    """
+    present = {commit.version for commit in listing.commits}
+    oldest = min(present, default=last + 1)
+    covered = max((found.version for found in listing.checkpoints), default=-1)
+    begin = max(first, min(oldest, covered + 1))
+    return [version for version in range(begin, last + 1) if version not in present]
 
 
 def _sha256(subject: Subject, version: int) -> str:
     return sha256(subject.log.read(version)).hexdigest()
-
-
-def _bridged(subject: Subject, version: int) -> bool:
-    """Log cleanup may take a commit that a later checkpoint covers, if nothing before it is left either."""
-    older = any(commit.version < version for commit in subject.listing.commits)
-    return not older and any(found.version >= version for found in subject.listing.checkpoints)
 
 
 def commits_equal(subject: Subject) -> Iterator[Finding]:

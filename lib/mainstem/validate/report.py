@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from mainstem.console import to_json
-from mainstem.errors import ValidationFailed
+from mainstem.errors import MainstemError, ValidationFailed
 
 Severity = Literal["error", "warning"]
 _SHOWN = 3
@@ -89,6 +89,12 @@ class Report:
     def success(self) -> bool:
         """Whether catalog and log agree."""
         return not any(finding.severity == "error" for finding in self.findings)
+
+    @classmethod
+    def of_failure(cls, table: str, version: int, check: str, error: MainstemError) -> Report:
+        """The report of a table that could not be looked at: that is what was found."""
+        now = datetime.now(UTC)
+        return cls(table, version, now, now, [check], [Finding(check, "error", f"it could not be checked: {error}")])
 
     def to_json(self) -> str:
         """The report as one JSON document."""

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from mainstem.store import as_utc
 from mainstem.validate.report import Finding
-from mainstem.validate.subject import Subject
+from mainstem.validate.subject import Listed, Subject
 
 
-def versions_contiguous(subject: Subject) -> Iterator[Finding]:
+def versions_contiguous(subject: Listed) -> Iterator[Finding]:
     """Every version from the first readable one to the head is there, and their times grow."""
     known = [row["version"] for row in subject.versions]
     bridged = {row["version"] for row in subject.versions if row["kind"] == "checkpoint"}
@@ -33,7 +33,7 @@ def versions_contiguous(subject: Subject) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def head_is_newest(subject: Subject) -> Iterator[Finding]:
+def head_is_newest(subject: Listed) -> Iterator[Finding]:
     """The head is the newest version, and what is published is not beyond it."""
     newest = max((row["version"] for row in subject.versions), default=None)
     if newest != subject.head:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """One table under examination. `versions` are its rows of `dl_table_versions` that are still readable."""
+class Listed:
+    """One table under examination by its own rows alone, which may be too damaged to be opened.
+
+    `versions` are its rows of `dl_table_versions` that are still readable.
+    """
 
     store: Store
     table: Row
-    snapshot: Snapshot
     versions: list[Row]
-    every_version: bool = False  # whether Delta is asked about every version, or about a few
-    frames: dict[str, DataFrame] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -49,6 +49,15 @@ class Subject:
     @property
     def floor(self) -> int:
         return int(self.table["min_readable_version"])
+
+
+@dataclass(frozen=True)
+class Subject(Listed):
+    """One table under examination, opened at its head."""
+
+    snapshot: Snapshot
+    every_version: bool = False  # whether Delta is asked about every version, or about a few
+    frames: dict[str, DataFrame] = field(default_factory=dict)
 
     @property
     def spark(self) -> SparkSession:

@@ -66,7 +66,7 @@ def _mainstem(
     uri = lab.kept_catalog(engine, durable=name in _DURABLE.values())
     for table in tables:
         catalog_table(lab, uri, table, recipe)
-    settings = ({"publish_on_commit": publish},)
+    settings = ({"publish_on_commit": publish, "max_unpublished": 0},)  # all rounds of a run wait, if they are not
 
     def heads() -> int:
         with open_catalog(uri) as catalog:

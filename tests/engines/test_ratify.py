@@ -1,0 +1,124 @@
+"""What a commit may follow, and what is known of one that comes again."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from tables import SCHEMA, add, create, paths, remove
+
+from mainstem import Catalog, ConflictError, UsageError
+from mainstem.creation import first_actions
+from mainstem.tablestate import new_table
+
+
+def test_a_commit_cannot_follow_versions_that_have_expired(catalog: Catalog, tmp_path: Path) -> None:
+    """What the winners did is forgotten with them, so that nothing would conflict any more."""
+    table = create(catalog, tmp_path)
+    table.commit([add("h1")], operation="WRITE")
+    for read, expired in ((1, 2), (3, 5)):
+        with pytest.raises(ConflictError, match=r"have expired.*Read the table again"), catalog.transaction() as tx:
+            tx.table(table.name).stage([add("mine")], operation="WRITE", read_where="TRUE")
+            table.commit([remove(f"h{read}"), add(f"h{read + 2}")], operation="UPDATE")
+            table.commit([add(f"other{read}")], operation="WRITE")
+            table.expire(before_version=expired)
+    assert paths(table) == {"h5", "other1", "other3"}
+
+
+def test_a_commit_follows_others_if_only_what_was_before_its_own_version_has_expired(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    table.commit([add("a")], operation="WRITE")
+    with catalog.transaction() as tx:
+        tx.table(table.name).stage([add("mine")], operation="WRITE")
+        table.commit([add("theirs")], operation="WRITE")
+        table.expire(before_version=1)
+    assert paths(table) == {"a", "theirs", "mine"}
+    # At the head nothing has to be checked.
+    with catalog.transaction() as tx:
+        tx.table(table.name).stage([remove("mine")], operation="DELETE", read_where="TRUE")
+        table.expire(before_version=3)
+    assert table.version == 4
+
+
+def test_an_application_transaction_commits_once_also_after_its_version_has_expired(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    first = table.commit([add("a")], operation="WRITE", txn=("stream", 7))
+    table.commit([add("b")], operation="WRITE")
+    table.expire(before_version=2)
+    again = table.commit([add("a")], operation="WRITE", txn=("stream", 7))
+    assert (again.version, again.repeated) == (first.version, True)
+    assert table.version == 2
+
+
+def txn(app_id: str, version: int) -> dict[str, object]:
+    return {"txn": {"appId": app_id, "version": version}}
+
+
+def test_a_commit_of_several_applications_is_repeated_only_if_all_are_known(catalog: Catalog, tmp_path: Path) -> None:
+    table = create(catalog, tmp_path)
+    first = table.commit([txn("a", 5), txn("b", 1), add("x")], operation="WRITE")
+    with pytest.raises(ConflictError, match="transaction of 'a' already, and not that of 'b', 'c'") as caught:
+        table.commit([txn("a", 5), txn("b", 2), txn("c", 1), add("y")], operation="WRITE")
+    assert caught.value.details["rule"] == "ConcurrentTransaction"
+    assert table.version == first.version
+    again = table.commit([txn("a", 4), txn("b", 1), add("y")], operation="WRITE")
+    assert (again.version, again.repeated) == (first.version, True)
+    assert table.commit([txn("a", 6), txn("b", 2), add("y")], operation="WRITE").version == first.version + 1
+
+
+def test_a_repeated_transaction_of_several_commits_gives_the_last_version_again(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    done = []
+    for _ in range(2):
+        with catalog.transaction(txn_id="job-7") as tx:
+            for name in "abc":
+                tx.table(table.name).stage([add(name)], operation="WRITE")
+        done.append(tx.committed[table.name])
+        if len(done) == 1:
+            table.commit([add("later")], operation="WRITE")
+    assert [(each.version, each.repeated) for each in done] == [(3, False), (3, True)]
+    assert done[0].committed_at == done[1].committed_at
+    assert table.version == 4
+
+
+def test_a_table_whose_name_is_taken_meanwhile_is_refused_and_leaves_nothing(catalog: Catalog, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="already has a table items"), catalog.transaction() as tx:
+        state = new_table(catalog.store, "items", str(tmp_path / "mine"))
+        first = first_actions(SCHEMA, partition_by=["day"], properties={}, now_ms=1)
+        tx.create(state).stage(first, operation="CREATE TABLE")
+        create(catalog, tmp_path, name="items")
+    assert [info.location for info in catalog.tables()] == [str(tmp_path / "items")]
+    assert not (tmp_path / "mine" / "_delta_log").exists()
+
+
+def test_staged_actions_of_a_user_define_no_other_table(catalog: Catalog, tmp_path: Path) -> None:
+    table = create(catalog, tmp_path)
+    found = table.snapshot()
+    other = {"metaData": {"id": "other", "format": {"provider": "parquet"}, "schemaString": SCHEMA,
+             "partitionColumns": ["day"], "configuration": dict(found.properties)}}  # fmt: skip
+    for action, words in (
+        (other, "the id 'other'"),
+        ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, "no longer has inCommitTimestamp"),
+        ({"commitInfo": {"operationMetrics": "many"}}, "'operationMetrics' must be an object of texts"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            table.commit([action], operation="WRITE")
+    assert table.version == 0
+
+
+def test_an_application_transaction_says_when_it_was(catalog: Catalog, tmp_path: Path) -> None:
+    """Otherwise a table that forgets old applications takes it for one of them, and it happens again."""
+    table = create(catalog, tmp_path)
+    before = time.time()
+    table.commit([add("a")], operation="WRITE", txn=("stream", 7))
+    lines = (tmp_path / table.name / "_delta_log" / f"{1:020d}.json").read_text().splitlines()
+    [found] = [json.loads(line)["txn"] for line in lines if line.startswith('{"txn"')]
+    assert before - 1 <= found["lastUpdated"] / 1000 <= time.time() + 1
