@@ -68,6 +68,9 @@ class Terms:
     publishing: bool = False  # whether the caller publishes right afterwards
     alongside: Alongside = nothing_else
 
-    def token_of(self, place: int) -> str:
-        """The token of the first commit to a table, the second, …: each version has one of its own."""
-        return self.token if place == 1 else f"{self.token}/{place}"
+    def token_of(self, place: int, commits: int) -> str:
+        """The token of the first commit of so many to a table, the second, …: each version has one of its own.
+
+        The last has the transaction's: versions expire from the oldest on, and it says longest that all were done.
+        """
+        return self.token if place == commits else f"{self.token}/{place}"

@@ -130,7 +130,8 @@ def _entries(queries: Queries, proposal: Proposal, head: Row, terms: Terms) -> t
     """What a proposal has become when it was made before: by its token, or else by its applications."""
     table_id = proposal.table.table_id
     if head["repeated_version"] is not None:
-        tokens = [terms.token_of(place) for place in range(1, len(proposal.commits) + 1)]
+        commits = len(proposal.commits)
+        tokens = [terms.token_of(place, commits) for place in range(1, commits + 1)]
         rows = queries.rows_among("versions_of_tokens", "tokens", tokens, table_id=table_id)
         return tuple(Entry(row["version"], as_utc(row["committed_at"]), b"") for row in rows)
     version = _known_applications(queries, proposal)

@@ -198,8 +198,8 @@ class Writer:
         return Isolation.of(properties(metadata), commit.actions, operation=commit.info.get("operation"))
 
     def _token(self, version: int, commit: Commit) -> str:
-        """The transaction's token; a second version of one table needs another one."""
-        return commit.token or self.terms.token_of(version - self.head)
+        """The transaction's token; an earlier version of the same table needs another one."""
+        return commit.token or self.terms.token_of(version - self.head, len(self.proposal.commits))
 
     def _insert(
         self, version: int, actions: tuple[Action, ...], commit: Commit, *, besides: Sequence[Change] = ()

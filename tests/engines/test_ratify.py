@@ -89,6 +89,20 @@ def test_a_repeated_transaction_of_several_commits_gives_the_last_version_again(
     assert table.version == 4
 
 
+def test_a_repeated_transaction_of_several_commits_is_known_while_its_last_version_is_left(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    for repeated in (False, True):
+        with catalog.transaction(txn_id="job-7") as tx:
+            for name in "abc":
+                tx.table(table.name).stage([add(name)], operation="WRITE")
+        done = tx.committed[table.name]
+        assert (done.version, done.repeated) == (3, repeated)
+        table.expire(before_version=3)
+    assert table.version == 3
+
+
 def test_a_table_whose_name_is_taken_meanwhile_is_refused_and_leaves_nothing(catalog: Catalog, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already has a table items"), catalog.transaction() as tx:
         state = new_table(catalog.store, "items", str(tmp_path / "mine"))
