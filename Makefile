@@ -28,7 +28,7 @@ TESTING += $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY))
 
 .PHONY: test
 test: $(READY) ## every test, on the three databases
-	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need neither Spark nor a server, in seconds
@@ -36,7 +36,7 @@ test-fast: $(READY) ## the tests that need neither Spark nor a server, in second
 
 .PHONY: test-all
 test-all: $(READY) ## every test, the slow ones too
-	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: s3
 s3: $(READY) ## data on an S3 API, with Hadoop's S3A and a store that the tests start

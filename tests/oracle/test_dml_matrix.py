@@ -46,8 +46,7 @@ class Kind:
 # In every run each feature meets every operation, several a table; in the slow run each is by itself, or none is there.
 KINDS = {
     "partitioned, constraint, in-commit timestamps": Kind({**ICT, **CHECK}, partitioned=True),
-    "deletion vectors, change feed": Kind({**NO_ICT, **DV, **FEED}),
-    "column mapping, row tracking": Kind({**NO_ICT, **MAPPING, **ROW_IDS}),
+    "deletion vectors, change feed, column mapping, row tracking": Kind({**NO_ICT, **DV, **FEED, **MAPPING, **ROW_IDS}),
 }
 SLOW = {
     "plain": Kind(NO_ICT),

@@ -15,7 +15,7 @@ from mainstem import Catalog, Table, open_catalog
 from mainstem.recorded import recorded
 
 # How often at each point, on each of three engines: in every run, and in the slow one.
-ROUNDS = pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)])
+ROUNDS = pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
 BOTH = ("sales.orders", "sales.items")
 
 

@@ -44,13 +44,23 @@ WORK = {
 }  # fmt: skip
 
 
+# The same contenders as others that are in every run, on another table or with more writers.
+SLOW = {"many_commits", "history", "commits_16", "commits_4_tables", "commits_16_tables"}
+
+
+def _each() -> Iterator[object]:
+    for scenario in SCENARIOS:
+        marks = pytest.mark.slow if scenario.name in SLOW else ()
+        yield pytest.param(scenario, id=scenario.name, marks=marks)
+
+
 @pytest.fixture(scope="module")
 def lab(spark: SparkSession, postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with Lab(TINY, tmp_path_factory.mktemp("bench"), spark=spark, postgres=postgres_uri) as opened:
         yield opened
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", _each())
 def test_a_scenario_gives_a_result_with_all_contenders(scenario: Scenario, lab: Lab, tmp_path: Path) -> None:
     result = scenario.run(lab)
     assert {each.name for each in result.samples} == {each.name for each in scenario.contenders(lab)}
