@@ -162,27 +162,23 @@ def replayed(
     With `condition`, those that satisfy it: it narrows the rows that are fetched, never the actions that decide.
     """
 
-    wide = (*FILE_COLUMNS, SEQ)
-
-    def live(within: str) -> DataFrame:
-        # A slice holds all actions of its files: ranked by the task that reads it, and joined there with the rows that
-        # users see, nothing is shuffled. Those rows are most of the bytes.
+    def places(within: str) -> DataFrame:
+        # A slice holds all actions of its files: ranked by the task that reads it, they are never shuffled.
         added = adds(spark, engine, table_id, version, content_sha256=content_sha256, within=[within])
         removed = removes(spark, engine, table_id, version, content_sha256=content_sha256, within=[within])
-        places = replay.live_places(replay.actions(added, removed).coalesce(1))
-        rows = adds(
-            spark,
-            engine,
-            table_id,
-            version,
-            columns=wide,
-            condition=condition,
-            content_sha256=content_sha256,
-            within=[within],
-        )
-        return replay.files_at(places, rows.coalesce(1))
+        return replay.live_places(replay.actions(added, removed).coalesce(1))
 
-    return union(map(live, slices(spark, engine))).select(*FILE_COLUMN_NAMES)
+    live = union(map(places, slices(spark, engine)))
+    rows = adds(
+        spark,
+        engine,
+        table_id,
+        version,
+        columns=(*FILE_COLUMNS, SEQ),
+        condition=condition,
+        content_sha256=content_sha256,
+    )
+    return replay.files_at(live, rows).select(*FILE_COLUMN_NAMES)
 
 
 def _text(

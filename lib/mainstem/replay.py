@@ -52,10 +52,7 @@ def ends(actions: DataFrame, *, file: str = "file_key") -> DataFrame:
 
 
 def files_at(places: DataFrame, adds: DataFrame) -> DataFrame:
-    """Those rows of `adds`, with all their columns, that stand at one of the places.
-
-    Where both are frames of one partition, neither is shuffled.
-    """
+    """Those rows of `adds`, with all their columns, that stand at one of the places."""
     # Places are narrow and few beside the rows: hashing them spares the rows, with their statistics, a sort.
     return adds.withColumn("place", _place()).join(places.hint("shuffle_hash"), "place", "left_semi").drop("place")
 
