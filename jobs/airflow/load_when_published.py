@@ -1,7 +1,8 @@
 """When a table has come to a version: append a file to another one, once.
 
 The sensor defers: while it waits, it holds neither a worker nor a JVM. The append names DAG, task and run in its
-commit, and carries the number of the version that it was made for: triggered twice for one, it happens once.
+commit, and is known by the version that it was made for: triggered twice for one, it happens once. Each version is
+an application of its own, so that an older one which comes later is loaded, too.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def load_when_published():
         task_id="append",
         application_args=[
             "{{ params.into }}", "--source", "{{ params.source }}",
-            "--txn", "{{ dag.dag_id }}:{{ params.version }}", "--committer", "airflow",
+            "--txn", "{{ dag.dag_id }} {{ params.after }} {{ params.version }}:0", "--committer", "airflow",
         ],
         **submit("append"),
     )  # fmt: skip

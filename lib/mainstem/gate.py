@@ -120,10 +120,15 @@ def check_stats(
 ) -> GateResult:
     """The same from the statistics of added files, without reading data. What statistics do not say does not hold.
 
-    Moments are compared to the millisecond, as statistics have them; one without a zone is in UTC.
+    Rows that a deletion vector marks do not count. Statistics do not say which they are, so as many as can be of those
+    that are left are taken for null. Moments are compared to the millisecond, as statistics have them; one without a
+    zone is in UTC.
     """
     started = datetime.now(UTC)
-    files = [_File(json_object(add.partition_values), add.stats, json_object(add.stats)) for add in adds]
+    files = [
+        _File(json_object(add.partition_values), add.stats, json_object(add.stats), json_object(add.deletion_vector))
+        for add in adds
+    ]
     findings = [
         *_row_count(files, rows),
         *(found for name, most in (null_rate or {}).items() for found in _nulls(files, columns, name, most)),
@@ -141,6 +146,13 @@ class _File(NamedTuple):
     partition_values: Mapping[str, str | None]
     text: str | None
     stats: Mapping[str, Any]
+    deletion_vector: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has that are not deleted; None if it does not say."""
+        records, gone = self.stats.get("numRecords"), self.deletion_vector.get("cardinality", 0)
+        return records - gone if type(records) is int and type(gone) is int else None
 
     def stat(self, section: str, column: TableColumn) -> Any:
         found: Any = self.stats.get(section)
@@ -152,10 +164,11 @@ class _File(NamedTuple):
 def _row_count(files: Sequence[_File], rows: tuple[int | None, int | None] | None) -> Iterable[Finding]:
     if rows is None:
         return
-    if any("numRecords" not in file.stats for file in files):
+    counts = [file.rows for file in files if file.rows is not None]
+    if len(counts) != len(files):
         yield Finding("row count", None, None, ("a file does not say how many rows it has",))
         return
-    count, (low, high) = sum(file.stats["numRecords"] for file in files), rows
+    count, (low, high) = sum(counts), rows
     if (low is not None and count < low) or (high is not None and count > high):
         yield Finding("row count", None, None, (f"{count} rows, not {low} to {high}",))
 
@@ -163,11 +176,15 @@ def _row_count(files: Sequence[_File], rows: tuple[int | None, int | None] | Non
 def _nulls(files: Sequence[_File], columns: TableColumns, name: str, most: float) -> Iterable[Finding]:
     column = _column(columns, name)
     counts = [None if column is None else file.stat("nullCount", column) for file in files]
-    nulls = [count for count in counts if type(count) is int]
+    nulls = [
+        count if file.rows is None else min(count, file.rows)
+        for count, file in zip(counts, files, strict=True)
+        if type(count) is int
+    ]
     if column is None or len(nulls) != len(files):
         yield Finding("null rate", name, None, (_UNKNOWN if column is None else "a file does not count its nulls",))
         return
-    total = sum(file.stats.get("numRecords", 0) for file in files)
+    total = sum(file.rows or 0 for file in files)
     rate = sum(nulls) / total if total else 0.0
     if rate > most:
         yield Finding("null rate", name, sum(nulls), (f"{rate:.4f} is above {most:g}",))

@@ -328,10 +328,16 @@ def lose_a_data_file(case: Case) -> None:
     (case.root / "day=2026-11-18" / "i.parquet").unlink()
 
 
+def lose_a_remove(case: Case) -> None:
+    """Then replay says that a removed file is live, and its span, which is right, that it is not."""
+    case.sql("DELETE FROM dl_remove_files WHERE version = 12")
+
+
 DECIDED: list[tuple[Break, str, str]] = [
     (commit_from_outside, "foreign_commit", "mainstem resolve sales.orders"),
     (damage_a_commit, "unreadable_commit", "move 00000000000000000004.json out"),
     (lose_an_add, "missing_in_catalog", "--name sales.orders --force; then: mainstem cutover sales.orders"),
+    (lose_a_remove, "missing_in_catalog", "--name sales.orders --force; then: mainstem cutover sales.orders"),
     (move_the_head_back, "head_is_newest", "--force"),
     (lose_a_data_file, "data_file_missing", "backup"),
 ]

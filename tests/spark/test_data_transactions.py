@@ -84,6 +84,35 @@ def test_who_comes_second_is_rebased_where_the_rules_allow_it_and_is_told_where_
     assert found(spark.read.format("delta").load(orders.location)) == found(orders.read())
 
 
+def test_what_was_read_in_a_transaction_can_be_used_until_it_ends(
+    lake: Catalog, tmp_path: Path, spark: SparkSession
+) -> None:
+    orders = create(lake, tmp_path, "sales.orders")
+    orders.append(rows(spark, "(1L, 'a')"))
+    orders.append(rows(spark, "(2L, 'a')"))
+    with lake.transaction() as tx:
+        staged = tx.table("sales.orders")
+        first, second = staged.read(where="id = 1"), staged.read(where="id = 2")
+        assert found(first.join(second, "v")) == [("a", 1, 2)]
+        queried = tx.sql("SELECT id FROM {o}", o="sales.orders")
+        staged.overwrite(first.join(second.select("v"), "v").select("id", "v"), replace_where="id = 1")
+        added = staged.read_added()
+        staged.append(rows(spark, "(3L, 'c')"))
+        assert found(added) == [(1, "a")]
+        assert found(queried)[:2] == [(1,), (2,)]
+    assert found(orders.read()) == [(1, "a"), (2, "a"), (3, "c")]
+
+
+def test_a_number_of_an_application_that_was_written_meanwhile_is_a_conflict_for_data_too(
+    lake: Catalog, tmp_path: Path, spark: SparkSession
+) -> None:
+    orders = create(lake, tmp_path, "sales.orders")
+    with pytest.raises(ConflictError, match="app"), lake.transaction(txn=("app", 7)) as tx:
+        tx.table("sales.orders").append(rows(spark, "(1L, 'a')"))
+        orders.append(rows(spark, "(2L, 'b')"), txn=("app", 6))
+    assert found(orders.read()) == [(2, "b")]
+
+
 def test_a_stream_is_written_once_however_often_it_starts_again(
     lake: Catalog, tmp_path: Path, spark: SparkSession
 ) -> None:

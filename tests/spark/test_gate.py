@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,11 @@ def test_a_query_over_staged_tables_is_a_gate_too(sales: Catalog, spark: SparkSe
         tx.table("orders").append(rows(spark, 5, 6))
         tx.table("items").append(rows(spark, 5, 6))
         tx.require(empty, query=orphans, items="items", orders="orders")
+    assert [[run["version"] for run in runs(sales, name)] for name in ("items", "orders")] == [[1], [2]]
+    with sales.transaction() as tx:
+        tx.table("orders").append(rows(spark, 6, 7))
+        tx.require(empty, query=orphans, items="items", orders="orders")
+    assert [len(runs(sales, name)) for name in ("items", "orders")] == [1, 2]
     with pytest.raises(GateFailed, match="expect_table_row_count_to_equal"), sales.transaction() as tx:
         tx.table("items").append(rows(spark, 77, 78))
         tx.require(empty, query=orphans, items="items", orders="orders")
@@ -102,6 +108,14 @@ def test_statistics_alone_are_a_gate_without_reading_data(sales: Catalog, spark:
     with pytest.raises(UsageError, match="nothing is required"), sales.transaction() as tx:
         tx.require_stats("orders")
     assert sales.table("orders").version == 2
+
+
+def test_only_rows_that_a_transaction_adds_count_as_added(sales: Catalog, spark: SparkSession) -> None:
+    sales.table("orders").alter("SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    with sales.transaction() as tx:
+        tx.table("orders").append(rows(spark, 5, 9).coalesce(1))
+        tx.table("orders").delete("id = 1 OR id = 5")  # of a file that was there, and of the new one
+        tx.require_stats("orders", rows=(3, 3))
 
 
 def test_who_appends_beneath_a_gate_on_the_whole_table_is_a_conflict(sales: Catalog, spark: SparkSession) -> None:
@@ -130,6 +144,8 @@ def test_an_expectation_of_severity_warning_refuses_nothing(sales: Catalog, spar
         tx.table("orders").append(rows(spark, 5, 7))
         passed = tx.require([not_null("id"), mild], on="orders")
     assert (passed.success, [each.column for each in passed.warnings]) == (True, ["amount"])
+    [kept] = json.loads(runs(sales, "orders")[0]["findings"])
+    assert (kept["column"], kept["unexpected"]) == ("amount", 7)
     assert sales.table("orders").version == 2
 
 

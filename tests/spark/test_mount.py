@@ -158,6 +158,22 @@ def test_all_of_a_large_table_is_read_from_the_published_log_if_it_is_there(
         table.publish()
 
 
+def test_a_version_that_the_log_no_longer_has_is_read_through_a_mount(
+    lake: Catalog, folder: Path, spark: SparkSession
+) -> None:
+    table = lake.create_table(
+        "sales.old", location=str(folder / "old"), schema="id BIGINT", properties={"delta.checkpointInterval": "2"}
+    )
+    for number in range(4):
+        table.append(spark.range(number, number + 1, 1, 1))
+    for gone in (0, 1):
+        (folder / "old" / "_delta_log" / f"{gone:020d}.json").unlink()
+    with open_catalog(str(lake.uri), spark=spark, scratch=folder / "cleaned", driver_files=0) as other:
+        read = other.table("sales.old").read
+        assert [ids(read(version=version)) for version in (1, 2, 4)] == [[0], [0, 1], [0, 1, 2, 3]]
+        assert len(folders(other)) == 1  # for version 1 alone
+
+
 def test_with_absolute_paths_the_same_is_read(lake: Catalog, orders: Table, folder: Path, spark: SparkSession) -> None:
     before = links(spark)
     with open_catalog(str(lake.uri), spark=spark, scratch=folder / "absolute", mount="absolute") as other:

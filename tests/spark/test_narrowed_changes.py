@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -108,3 +109,56 @@ def test_keys_that_are_numbers_here_and_texts_there_find_each_other(
     merge = table.merge(source, on="t.id = s.id").when_matched_update(set={"v": "s.v"})
     merge.when_not_matched_insert(values={"id": "CAST(s.id AS BIGINT)", "v": "s.v"}).execute()
     assert (of(table, "id"), of(table, "v")) == ([9, 10], [2, 3])
+
+
+def test_a_text_with_a_quote_finds_its_row(lake: Catalog, tmp_path: Path, spark: SparkSession) -> None:
+    table = lake.create_table("t", location=str(tmp_path / "t"), schema="id BIGINT, v INT, name STRING")
+    table.append(rows(spark, "id, v, name", "(1L, 1, 'it\\'s')"))
+    source = rows(spark, "id, v, name", "(1L, 2, 'it\\'s')")
+    merge = table.merge(source, on="t.id = s.id AND t.name = 'it''s'")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert of(table, "v") == [2]
+
+
+def moving(spark: SparkSession, folder: Path, *values: str) -> DataFrame:
+    """Rows of a folder to which the second one who looks adds others: every row has been looked at when it is read."""
+    rows(spark, "v, p", *values).coalesce(1).write.parquet(str(folder))
+
+    def grow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen = folder / "seen"
+        first = not seen.exists()
+        seen.touch()
+        for batch in batches:
+            column = batch.column("p") if first else pa.array(["late"] * batch.num_rows)
+            yield pa.RecordBatch.from_arrays([batch.column("v"), column], names=["v", "p"])
+
+    return spark.read.parquet(str(folder)).coalesce(1).mapInArrow(grow, "v INT, p STRING")
+
+
+def test_a_source_that_gives_other_rows_when_asked_again_is_asked_once(
+    lake: Catalog, tmp_path: Path, spark: SparkSession
+) -> None:
+    table = lake.create_table("t", location=str(tmp_path / "t"), schema="v INT, p STRING")
+    table.append(rows(spark, "v, p", "(1, 'a')"))
+    table.append(rows(spark, "v, p", "(2, 'late')"))
+    merge = table.merge(moving(spark, tmp_path / "source", "(7, 'a')"), on="t.p = s.p")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert of(table, "v") == [2, 7]
+
+
+def test_partitions_that_come_late_are_overwritten_too(lake: Catalog, tmp_path: Path, spark: SparkSession) -> None:
+    table = lake.create_table("t", location=str(tmp_path / "t"), schema="v INT, p STRING", partition_by=["p"])
+    table.append(rows(spark, "v, p", "(1, 'a')", "(2, 'late')"))
+    table.overwrite(moving(spark, tmp_path / "source", "(7, 'a')"), partitions="dynamic")
+    assert of(table, "v") == [1, 7]
+
+
+def test_a_partition_that_delta_computes_is_overwritten_as_in_plain_delta(
+    lake: Catalog, tmp_path: Path, spark: SparkSession
+) -> None:
+    schema = "v INT, ts TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(ts AS DATE))"
+    table = lake.create_table("t", location=str(tmp_path / "t"), schema=schema, partition_by=["day"])
+    for value, day in ((1, 1), (2, 2)):
+        table.append(rows(spark, "v, ts", f"({value}, TIMESTAMP'2026-01-0{day} 00:00:00')"))
+    table.overwrite(rows(spark, "v, ts", "(3, TIMESTAMP'2026-01-02 12:00:00')"), partitions="dynamic")
+    assert of(table, "v") == [1, 3]

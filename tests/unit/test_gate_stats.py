@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -68,3 +69,20 @@ def test_column_mapping_gives_the_names_that_statistics_have() -> None:
     assert not holds("n", given, 4, 9, mapped)
     assert check_stats("t", [given], mapped, null_rate={"n": 0.5}).success
     assert not check_stats("t", [given], mapped, null_rate={"n": 0.4}).success
+
+
+def with_vector(gone: int, *, nulls: int = 0) -> AddFile:
+    given = file("n", 1, 9, nulls=nulls)
+    return replace(given, deletion_vector=json.dumps({"storageType": "u", "pathOrInlineDv": "x", "cardinality": gone}))
+
+
+def test_rows_that_a_deletion_vector_marks_are_no_rows() -> None:
+    for gone, within, expected in ((1, (3, 3), True), (1, (4, None), False), (4, (0, 0), True)):
+        assert check_stats("t", [with_vector(gone)], columns(), rows=within).success is expected
+
+
+def test_which_rows_a_deletion_vector_marks_is_not_known_so_nulls_are_taken_to_be_left() -> None:
+    half = with_vector(2, nulls=2)
+    assert not check_stats("t", [half], columns(), null_rate={"n": 0.5}).success
+    assert check_stats("t", [half], columns(), null_rate={"n": 1.0}).success
+    assert check_stats("t", [with_vector(4, nulls=2)], columns(), null_rate={"n": 0.0}).success

@@ -279,8 +279,8 @@ class DuckdbEngine(Engine):
 def _create(path: Path) -> None:
     """An empty catalog at its place, whole or not at all; who comes second takes the first one's.
 
-    DuckDB makes a file of no bytes, locks it and writes into it. Killed there, out of room, or its lock taken by a process
-    that was quicker, it leaves the file as it is, and never opens an empty one again.
+    DuckDB makes a file of no bytes, locks it and writes into it. Killed there, out of room, or its lock taken by a
+    process that was quicker, it leaves the file as it is, and never opens an empty one again.
     """
     new = path.with_name(f".{path.name}.{uuid4().hex}")
     try:

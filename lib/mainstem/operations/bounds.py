@@ -13,6 +13,7 @@ from mainstem.errors import UsageError
 from mainstem.operations.collected import literals_of
 from mainstem.operations.sqltexts import literal, quoted
 from mainstem.pruning import TableColumns, table_columns
+from mainstem.pruning.literals import spelled_by_escapes, texts_are_sure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,17 +31,20 @@ class Bounds:
 
 def bounds_of(on: str, *, target: str, source: str) -> Bounds:
     """What every matching row must meet. A condition that cannot be taken apart bounds nothing."""
+    spelled = spelled_by_escapes(on)
     try:
-        parsed = sqlglot.parse_one(on, dialect="spark")
+        parsed = sqlglot.parse_one(spelled, dialect="spark")
     except sqlglot.errors.ParseError as error:
         raise UsageError(
             f"the condition of the merge cannot be read: {on[:200]!r}.", hint="See Spark's MERGE."
         ) from error
+    trusted = texts_are_sure(spelled)
     texts, pairs = [], []
     for part in _conjuncts(parsed):
-        owners = {column.table.lower() for column in part.find_all(exp.Column)}
+        owners = {_owner(column) for column in part.find_all(exp.Column)}
         if owners == {target} and not any(part.find_all(exp.Subquery, exp.Select)):
-            texts.append(_without_alias(part))
+            if trusted or not any(found.is_string for found in part.find_all(exp.Literal)):
+                texts.append(_without_alias(part))
         elif isinstance(part, exp.EQ) and owners == {target, source}:
             pair = _pair(part, target)
             pairs += [pair] if pair else []
@@ -86,16 +90,28 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
+def _owner(column: exp.Column) -> str:
+    """The alias that a column begins with, as `s` in `s.t.x`; nothing for one that stands alone."""
+    first, *others = column.parts
+    return first.name.lower() if others else ""
+
+
 def _without_alias(node: exp.Expr) -> str:
     copy = node.copy()
-    for column in copy.find_all(exp.Column):
-        column.set("table", None)
+    for column in list(copy.find_all(exp.Column)):
+        names = reversed(column.parts[1:])
+        column.set("catalog", None)
+        for place, name in zip(("this", "table", "db"), [*names, None, None], strict=False):
+            column.set(place, name)
     return copy.sql(dialect="spark")
 
 
 def _pair(equality: exp.EQ, target: str) -> tuple[str, str] | None:
+    """The columns' names, if both sides are nothing but a column; the bounds of a struct's field are not asked for."""
     left, right = equality.left, equality.right
     if not (isinstance(left, exp.Column) and isinstance(right, exp.Column)):
         return None
-    mine, theirs = (left, right) if left.table.lower() == target else (right, left)
+    if not len(left.parts) == len(right.parts) == 2:
+        return None
+    mine, theirs = (left, right) if _owner(left) == target else (right, left)
     return mine.name, theirs.name

@@ -22,7 +22,7 @@ from mainstem.proposal import NO_VERSION, TableState
 from mainstem.ratified import Alongside, Ratified, nothing_else
 from mainstem.session import in_utc
 from mainstem.store import Queries, Store
-from mainstem.transaction import Transaction
+from mainstem.transaction import StagedTable, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -158,17 +158,22 @@ class DataTransaction(Transaction):
     def _commit_checked(self, authority: str, alongside: Alongside) -> dict[str, Committed]:
         for gate in self._gates:
             gate.pass_again()
-        looked_at = {name: table for gate in self._gates if gate.whole for name, table in gate.tables.items()}
-        for table in looked_at.values():
+        for table in self._looked_at().values():
             table.was_read_whole()
 
         def also(queries: Queries, done: Sequence[Ratified]) -> Sequence[Ratified]:
-            require_unmoved(queries, [table.state for table in looked_at.values() if not table.commits])
+            require_unmoved(queries, self.only_read())
             for gate in self._gates:
-                store(queries, gate.result, done)
+                store(queries, gate, done)
             return alongside(queries, done)
 
         return super().commit(authority=authority, alongside=also)
+
+    def only_read(self) -> Sequence[TableState]:
+        return [table.state for table in self._looked_at().values() if not table.commits]
+
+    def _looked_at(self) -> dict[str, StagedTable]:
+        return {name: table for gate in self._gates if gate.whole for name, table in gate.tables.items()}
 
     def rollback(self) -> None:
         super().rollback()
@@ -185,7 +190,7 @@ class DataTransaction(Transaction):
 
     def _query(self, statement: str, names: Mapping[str, str | DataFrame]) -> DataFrame:
         tables, frames = self._named(statement, names)
-        texts = {name: table.mounted(ALL_FILES).sql_name for name, table in tables.items()}
+        texts = {name: table.lent(ALL_FILES).sql_name for name, table in tables.items()}
         with ExitStack() as views:
             texts |= {name: views.enter_context(temporary_view(frame)) for name, frame in frames.items()}
             rows = self._session_of(tables.values(), frames.values()).sql(_filled(statement, texts))

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mainstem.errors import UsageError
 from mainstem.operations.sqltexts import literal, quoted
+from mainstem.session import is_spark_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@contextmanager
+def unchanging(rows: DataFrame) -> Iterator[bool]:
+    """While the block runs, the rows are kept as they are first seen: a source may give others when asked again.
+
+    Delta does the same for the source of its MERGE. What its owner has cached already stays cached. False where the
+    session cannot keep rows, as one without servers of its own.
+    """
+    try:
+        level = rows.storageLevel
+        ours = not (level.useMemory or level.useDisk)
+        if ours:
+            rows.persist()
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        if ours:
+            rows.unpersist()
 
 
 def literals_of(rows: DataFrame) -> list[list[str | None]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mainstem.conflicts import Reads
 from mainstem.mount import new_place
 from mainstem.operations.changes import DataTransaction
+from mainstem.operations.ddl import ddl
 from mainstem.operations.sqltexts import literal, quoted
 from mainstem.proposal import TableState
 
@@ -30,7 +31,7 @@ def create(
     spark = transaction.session()
     mount = new_place(spark=spark, settings=transaction.store.engine.settings)
     try:
-        columns = schema if isinstance(schema, str) else _ddl(schema)
+        columns = schema if isinstance(schema, str) else ddl(schema)
         given = {**_DEFAULTS, **{key: str(value) for key, value in properties.items()}}
         text = f"CREATE TABLE {mount.sql_name} ({columns}) USING delta"
         if partition_by:
@@ -44,11 +45,3 @@ def create(
             table.take(actions, Reads())
     finally:
         mount.close()
-
-
-def _ddl(schema: StructType) -> str:
-    return ", ".join(
-        f"{quoted(field.name)} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
-        + (f" COMMENT {literal(field.metadata['comment'])}" if "comment" in field.metadata else "")
-        for field in schema.fields
-    )

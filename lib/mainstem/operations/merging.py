@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from mainstem.checkpoint import ALL_FILES, Choice, matching
@@ -11,6 +12,7 @@ from mainstem.errors import UsageError
 from mainstem.model import Action
 from mainstem.mount import Mount
 from mainstem.operations.bounds import bounds_of, source_bounds
+from mainstem.operations.collected import unchanging
 from mainstem.operations.sqltexts import assignments, expression, quoted
 from mainstem.operations.views import temporary_view
 from mainstem.pruning import table_columns
@@ -77,8 +79,11 @@ class Merge(Generic[T]):
 
     def stage(self, table: DataTable) -> DataTable:
         """Stage it on a table of a transaction."""
-        choice, predicate = self._bounded(table)
+        with ExitStack() as kept:
+            choice, predicate = self._bounded(table, kept)
+            return self._staged(table, choice, predicate)
 
+    def _staged(self, table: DataTable, choice: Choice, predicate: str | None) -> DataTable:
         def operate(spark: SparkSession, mount: Mount) -> None:
             session = self._source.sparkSession  # the view is known there alone
             mount.show_to(session)
@@ -98,8 +103,8 @@ class Merge(Generic[T]):
         self._clauses.append(f"WHEN {when}{'' if condition is None else f' AND ({condition})'} THEN {then}")
         return self
 
-    def _bounded(self, table: DataTable) -> tuple[Choice, str | None]:
-        """The files that can match, and the predicate that says so."""
+    def _bounded(self, table: DataTable, kept: ExitStack) -> tuple[Choice, str | None]:
+        """The files that can match, and the predicate that says so. What was looked at for it is `kept` as it was."""
         if self._by_source or table.state.read_version < 0 or table.redefined:
             return ALL_FILES, None
         bounds = bounds_of(self._on, target=TARGET, source=SOURCE)
@@ -107,7 +112,8 @@ class Merge(Generic[T]):
         conditions = list(bounds.target)
         if bounds.pairs and snapshot.has_more_files_than(snapshot.store.engine.settings.mount_files):
             columns = table_columns(snapshot.schema_json, snapshot.partition_columns, snapshot.properties)
-            conditions += source_bounds(self._source, bounds, columns)
+            if kept.enter_context(unchanging(self._source)):
+                conditions += source_bounds(self._source, bounds, columns)
         if not conditions:
             return ALL_FILES, None
         where = " AND ".join(f"({each})" for each in conditions)

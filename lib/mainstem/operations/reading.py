@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainstem.checkpoint import ALL_FILES, matching
-from mainstem.deltalog.location import open_location
+from mainstem.deltalog.files import LogDirectory
+from mainstem.deltalog.history import replay_plan
+from mainstem.deltalog.location import Location, open_location
 from mainstem.deltalog.protocol import refuse_unreadable
-from mainstem.errors import UsageError, VersionNotFound
+from mainstem.errors import MainstemError, UsageError, VersionNotFound
 from mainstem.leases import READING, Leases
 from mainstem.mount import Mount, mount_changes, mount_state
 from mainstem.recorded import recorded
@@ -81,8 +83,9 @@ class Reader:
         self._hold(snapshot, key)
         most = snapshot.store.engine.settings.driver_files
         if where is None and snapshot.version <= published and snapshot.has_more_files_than(most):
-            path = open_location(location).hadoop_path
-            return spark.read.format("delta").option("versionAsOf", snapshot.version).load(path)
+            place = open_location(location)
+            if _log_answers(place, snapshot.version):
+                return spark.read.format("delta").option("versionAsOf", snapshot.version).load(place.hadoop_path)
 
         def build() -> Mount:
             choice = ALL_FILES if where is None else matching(where, snapshot)
@@ -157,6 +160,15 @@ class Reader:
         for mount in mounts:
             mount.close()
         self._leases.drop()
+
+
+def _log_answers(place: Location, version: int) -> bool:
+    """Whether the published log still has what this version is made of: its clean-up may have taken some of it."""
+    try:
+        listing = LogDirectory(place).list()
+        return listing.commit(version) is not None and replay_plan(listing).first <= version
+    except MainstemError:
+        return False
 
 
 def _key(snapshot: Snapshot, what: str | None, *, oldest: int) -> _Key:

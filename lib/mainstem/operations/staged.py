@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import orjson
@@ -10,6 +10,7 @@ import orjson
 from mainstem.checkpoint import ALL_FILES, NO_FILES, Choice, matching
 from mainstem.conflicts import Reads, columns_of, read_predicate, said_blind_append
 from mainstem.conflicts.features import with_writer_features
+from mainstem.conflicts.values import json_object
 from mainstem.deltalog.protocol import FENCE, refuse_unreadable, refuse_unwritable, writer_features
 from mainstem.errors import UsageError
 from mainstem.identity import canonical_path
@@ -20,7 +21,7 @@ from mainstem.operations.collected import literals_of
 from mainstem.operations.merging import Merge
 from mainstem.operations.sqltexts import assignments, literal, quoted
 from mainstem.proposal import NO_VERSION, Commit
-from mainstem.pruning import TableColumns
+from mainstem.pruning import TableColumns, may_match, parse
 from mainstem.pruning.evaluate import HIVE_NULL
 from mainstem.restoring import restored_actions
 from mainstem.session import in_utc
@@ -49,8 +50,8 @@ class DataTable(StagedTable):
     def __init__(self, transaction: DataTransaction, state: Any) -> None:
         super().__init__(transaction, state)
         self._mount: Mount | None = None
-        self._added: Mount | None = None
         self._mounted = 0  # how many staged commits the mount has
+        self._lent: list[Mount] = []
 
     # Reading
 
@@ -58,27 +59,30 @@ class DataTable(StagedTable):
         """The table's rows with what is staged so far; with `where`, those that meet it."""
         if self.state.protocol is not None:
             refuse_unreadable(self.state.protocol, table=self.name, undone="Nothing was read.")
-        mount = self.mounted(self._choice(where))
+        mount = self.lent(self._choice(where))
         frame = self.spark.read.format("delta").load(mount.uri)
         return frame if where is None else frame.where(where)
 
     def read_added(self) -> DataFrame:
         """The rows in files that this transaction adds, as they are after all that is staged."""
-        if self._added is not None:
-            self._added.close()
-        self._added = self._mount_of(NO_FILES, "read")
-        return self.spark.read.format("delta").load(self._added.uri)
+        mount = self._mount_of(NO_FILES, "read")
+        self._lent.append(mount)
+        return self.spark.read.format("delta").load(mount.uri)
 
     def added(self) -> list[AddFile]:
-        """The files that this transaction adds and does not take away again."""
+        """The files that this transaction adds and does not take away again.
+
+        A file of the table that comes back with another deletion vector has lost rows, and is none of them.
+        """
         live: dict[bytes, AddFile] = {}
+        known: set[str] = set()
         for commit in self.commits:
+            added = {action.file_key: action for action in commit.actions if isinstance(action, AddFile)}
             for action in commit.actions:
-                if isinstance(action, AddFile):
-                    live[action.file_key] = action
-                elif isinstance(action, RemoveFile):
-                    live.pop(action.file_key, None)
-        return list(live.values())
+                if isinstance(action, RemoveFile) and live.pop(action.file_key, None) is None:
+                    known.add(canonical_path(action.path, self.state.root))
+            live |= added
+        return [add for add in live.values() if canonical_path(add.path, self.state.root) not in known]
 
     def columns(self) -> TableColumns:
         """Its columns as the statistics of its files know them, with what is staged so far."""
@@ -122,6 +126,14 @@ class DataTable(StagedTable):
             _writing(rows, "overwrite", **options).save(mount.uri)
 
         by = rows.sparkSession  # which reads the predicate
+        if partitions == "dynamic" and where is not None:
+            self._operate(self._choice(where, by=by), operate)
+            if self._added_within(where, by=by):
+                self.take_new(self.read_by(where, by=by))
+                return self
+            # The rows were others when they were written than when their partitions were asked for.
+            self._let_go()
+            where = None
         return self.run(self._choice(where, by=by), self.read_by(where, by=by), operate)
 
     def delete(self, where: str | None = None) -> Self:
@@ -185,26 +197,33 @@ class DataTable(StagedTable):
 
     def run(self, choice: Choice, reads: ReadsOf, operate: Operate) -> Self:
         """Let Delta do something on a mount that has these files, and stage what it commits there."""
-        if self.state.protocol is not None:
-            refuse_unwritable(self.state.protocol, table=self.name)
-        mount = self.mounted(choice)
-        operate(self.spark, mount)
+        self._operate(choice, operate)
         self.take_new(reads)
         return self
 
-    def take_new(self, reads: ReadsOf) -> None:
-        """Stage what Delta has committed on the table's mount and was not taken yet."""
+    def _operate(self, choice: Choice, operate: Operate) -> None:
+        if self.state.protocol is not None:
+            refuse_unwritable(self.state.protocol, table=self.name)
+        operate(self.spark, self.mounted(choice))
+
+    def _new(self) -> Iterator[Sequence[Action]]:
+        """The commits on the table's mount that were not taken yet."""
         assert self._mount is not None
         before = self.state.read_version + len(self.commits)
         for _, actions in self._mount.staged(table_root=self.state.root, since=before):
+            yield actions
+
+    def take_new(self, reads: ReadsOf) -> None:
+        """Stage what Delta has committed on the table's mount and was not taken yet."""
+        for actions in list(self._new()):
             self.take(actions, reads(actions))
         self._mounted = len(self.commits)
 
     def take(self, actions: Sequence[Action], reads: Reads) -> None:
         """Stage a commit that Delta has made on a mount."""
-        apps = frozenset(action.app_id for action in actions if isinstance(action, Txn))
-        known = Reads(reads.whole_table, reads.paths, reads.predicates, apps | reads.app_ids)
         taken = self._transaction.with_application(self._fenced(actions), first=not self.commits)
+        apps = frozenset(action.app_id for action in taken if isinstance(action, Txn))  # the transaction's own, too
+        known = Reads(reads.whole_table, reads.paths, reads.predicates, apps | reads.app_ids)
         info = {key: value for key, value in self._transaction.info.items() if key != "engineInfo"}
         self.commits.append(Commit(tuple(taken), info, known))
 
@@ -246,10 +265,10 @@ class DataTable(StagedTable):
         return Reads(paths=frozenset(gone))
 
     def _partitions_of(self, rows: DataFrame) -> str | None:
-        """The partitions that rows lie in, as a predicate; None if they are too many to name."""
+        """The partitions that rows lie in, as a predicate; None if they are too many to name or not known yet."""
         columns = orjson.loads((self.current_metadata and self.current_metadata.partition_columns) or "[]")
-        if not columns:
-            return None
+        if not columns or not {name.lower() for name in columns} <= {name.lower() for name in rows.columns}:
+            return None  # a column that the rows lack is one that Delta computes
         found = literals_of(rows.select(*map(quoted, columns)).distinct().limit(_MOST_PARTITIONS + 1))
         if len(found) > _MOST_PARTITIONS or any(None in row for row in found):
             return None
@@ -257,6 +276,17 @@ class DataTable(StagedTable):
         named = [[literal(None) if text in _WRITTEN_AS_NULL else text for text in row] for row in found]
         each = [zip(map(quoted, columns), row, strict=True) for row in named]
         return " OR ".join(f"({' AND '.join(f'{name} <=> {text}' for name, text in one)})" for one in each) or "FALSE"
+
+    def _added_within(self, where: str, *, by: SparkSession) -> bool:
+        """Whether every file that Delta has just added lies in the partitions that `where` names."""
+        assert self.current_metadata is not None
+        condition = parse(where, columns_of(self.current_metadata), in_utc=in_utc(lambda: by))
+        return all(
+            may_match(condition, json_object(action.partition_values), None)
+            for actions in self._new()
+            for action in actions
+            if isinstance(action, AddFile)
+        )
 
     def mounted(self, choice: Choice) -> Mount:
         """A mount that has at least these files and everything that is staged."""
@@ -268,10 +298,26 @@ class DataTable(StagedTable):
             and (mount.choice in (ALL_FILES, choice) or choice == NO_FILES)
         ):
             return mount
-        self.close()
+        self._let_go()
         self._mount = self._mount_of(choice, "write")
         self._mounted = len(self.commits)
         return self._mount
+
+    def lent(self, choice: Choice) -> Mount:
+        """The same for a DataFrame, which may be read at any moment until the transaction ends: so long it stays."""
+        mount = self.mounted(choice)
+        if not self._is_lent(mount):
+            self._lent.append(mount)
+        return mount
+
+    def _is_lent(self, mount: Mount) -> bool:
+        return any(known is mount for known in self._lent)
+
+    def _let_go(self) -> None:
+        """Work on another mount from now on."""
+        if self._mount is not None and not self._is_lent(self._mount):
+            self._mount.close()
+        self._mount = None
 
     def _mount_of(self, choice: Choice, purpose: Purpose) -> Mount:
         first = self.state.read_version + 1
@@ -295,10 +341,10 @@ class DataTable(StagedTable):
 
     def close(self) -> None:
         """Take the mounts down."""
-        for mount in (self._mount, self._added):
-            if mount is not None:
-                mount.close()
-        self._mount = self._added = None
+        self._let_go()
+        for mount in self._lent:
+            mount.close()
+        self._lent = []
 
 
 def _with_info(actions: Sequence[Action], moment_ms: int) -> Sequence[Action]:

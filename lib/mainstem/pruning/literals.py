@@ -48,6 +48,8 @@ _QUOTING = re.compile(
     r"""(?<!\w)[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+"|`(?:[^`]|``)*+`|--[^\n]*|/\*.*?\*/""",
     re.DOTALL,
 )
+# Escapes that Spark and sqlglot surely read alike; a text with any other is not looked at.
+_OTHER_ESCAPE = re.compile(r"(?:[^\\]|\\[\\'\"])*+\\")
 _ESCAPED_OR_DOUBLED = re.compile(r"\\.|''|" + '""', re.DOTALL)
 
 
@@ -66,6 +68,11 @@ def spelled_by_escapes(where: str) -> str:
         return f"{quote}{inner}{quote}"
 
     return _QUOTING.sub(spelled, where)
+
+
+def texts_are_sure(where: str) -> bool:
+    """Whether every text of a predicate is the same to Spark and to sqlglot."""
+    return not _OTHER_ESCAPE.match(where)
 
 
 def constant(node: exp.Expr, *, in_utc: bool = True) -> Constant | None:

@@ -17,7 +17,7 @@ from mainstem.pruning import comparison
 from mainstem.pruning.comparison import FLIPPED, NEGATED, AnyOperator
 from mainstem.pruning.condition import Condition, HasNull, HasValue, all_of, any_of
 from mainstem.pruning.kinds import TableColumn, TableColumns
-from mainstem.pruning.literals import Constant, constant, spelled_by_escapes
+from mainstem.pruning.literals import Constant, constant, spelled_by_escapes, texts_are_sure
 
 _OPERATORS: dict[type[exp.Expr], AnyOperator] = {
     exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=", exp.NEQ: "!=",
@@ -38,8 +38,6 @@ _NO_CONDITION = (
     exp.RawString, exp.Concat, exp.DPipe,
 )  # fmt: skip
 _HINT = "Give a condition on the table's columns, as in Spark's WHERE."
-# Escapes that Spark and sqlglot surely read alike; a text with any other is not looked at.
-_OTHER_ESCAPE = re.compile(r"(?:[^\\]|\\[\\'\"])*+\\")
 
 
 def parse(where: str, columns: TableColumns, *, in_utc: bool = True) -> Condition:
@@ -53,7 +51,7 @@ def parse(where: str, columns: TableColumns, *, in_utc: bool = True) -> Conditio
     node = _parsed(where)
     try:
         _check(node, columns)
-        return _Reader(columns, trust_texts=not _OTHER_ESCAPE.match(where), in_utc=in_utc).true(node)
+        return _Reader(columns, trust_texts=texts_are_sure(where), in_utc=in_utc).true(node)
     except RecursionError:
         raise _too_deep(where) from None
 

@@ -116,6 +116,8 @@ class _Run:
         keys = wrong_keys(self.store, table, session=self.session)
         found = wrong_spans(self.store, table, keys)
         self._spans_wrong = bool(found)
+        if found and self._rows_are_doubtful(self._files()):
+            return  # replay of rows that are not what was committed would only spread the damage
         if found:
             self._step(Step("spans", _told(found)), partial(put_right, self.store, table, keys))
             return  # the images go with them
@@ -171,13 +173,13 @@ class _Run:
         check = _CHECKPOINTS if finding.check.startswith(_CHECKPOINTS) else finding.check
         return (check, finding.version) in self._planned
 
-    def _rows_are_doubtful(self, files: LogFiles) -> bool:
-        """Whether a finding says that the rows may not be what was committed: no checkpoint is made of such rows."""
+    def _rows_are_doubtful(self, files: LogFiles | None) -> bool:
+        """Whether a finding says that the rows may not be what was committed: nothing is made of such rows."""
         return any(
             found.severity == "error"
             and found.check not in _BESIDE_THE_ROWS
             and not found.check.startswith(_CHECKPOINTS)
-            and not (found.check in COMMITS and found.version is not None and _vouched_for(found, files))
+            and not (found.check in COMMITS and files is not None and _vouched_for(found, files))
             for found in self.report.findings
         )
 
@@ -209,7 +211,8 @@ def _unusable(finding: Finding, files: LogFiles) -> bool:
 
 def _vouched_for(found: Finding, files: LogFiles) -> bool:
     """Whether the rows of a commit are what was committed, or the log no longer goes back as far: nothing says not."""
-    assert found.version is not None
+    if found.version is None:
+        return False
     return (found.check == "missing_in_log" and found.version < files.oldest) or files.rows_hold(found.version)
 
 
