@@ -101,7 +101,7 @@ class Catalog:
     def store(self) -> Store:
         """The catalog's rows, once its schema has been seen to be ours."""
         migrations.require_current(self.engine)
-        return Store(self.engine)
+        return Store(self.engine, session=lambda: self._spark)
 
     def tables(self) -> list[TableInfo]:
         """Every table of the catalog, by name."""
@@ -201,7 +201,7 @@ class Catalog:
         return make_views({table.name: partial(table.read_as, infos[table.name]) for table in named}, prefix=prefix)
 
     def run(self, change: Callable[[DataTransaction], T], *, retries: int = 5, **terms: Any) -> T:
-        """Call `change(tx)` in a transaction; after a conflict again, in another one on the new head.
+        """Call `change(tx)` in a transaction; after a conflict or a deadlock again, in another one on the new head.
 
         What it returns is returned. Further keywords are those of `transaction`.
         """

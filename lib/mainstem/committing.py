@@ -12,7 +12,7 @@ from mainstem import observe
 from mainstem.checkpoint import keep_up
 from mainstem.engines import EngineError
 from mainstem.errors import CommitUnknown, EngineBusy, told
-from mainstem.proposal import Proposal
+from mainstem.proposal import Proposal, TableState
 from mainstem.publish import Publisher, Waiting, write_waiting
 from mainstem.ratified import Alongside, NameTaken, Ratified, Terms, nothing_else
 from mainstem.ratify import opening, ratify
@@ -27,8 +27,9 @@ class Committed:
     """What a commit to one table became.
 
     `repeated` says that an earlier call with the same token or application transaction had done it. `published` says
-    that the log has it; otherwise `publish_error` says why not yet, and `publish` brings it there. `committed_at` of a
-    version that has expired since is that of the oldest one that is left.
+    that the log has it; otherwise `publish_error` says why not yet, and `publish` brings it there. `txn_id` and
+    `group_id` are those of the call that did it. Of a version that has expired since they are not known: `committed_at`
+    is that of the oldest one that is left, `txn_id` this call's.
     """
 
     table: str
@@ -50,10 +51,12 @@ def commit(
     token: str,
     authority: str = "catalog",
     alongside: Alongside = nothing_else,
+    only_read: Sequence[TableState] = (),
 ) -> dict[str, Committed]:
     """Ratify proposals as one step and publish them, as the settings say. A lost connection is looked into.
 
-    The database decides by the token: however often this is repeated, it happens once.
+    The database decides by the token: however often this is repeated, it happens once. Nobody commits to the tables
+    that are `only_read` in between; where they are is for `alongside` to look at.
     """
     settings = store.engine.settings
     terms = Terms(
@@ -68,7 +71,7 @@ def commit(
         proposal.prepare()
     names = ",".join(each.table.name for each in proposals)
     with observe.span("commit", tables=names), observe.timed("commit_latency_ms", tables=len(proposals)):
-        done, attempts = _ratified(store, proposals, terms)
+        done, attempts = _ratified(store, proposals, terms, only_read)
     for each in done:
         if not each.repeated:
             observe.count("versions_committed_total", len(each.entries), table=each.name)
@@ -89,9 +92,11 @@ def _keep_image(store: Store, done: Ratified) -> None:
         observe.event("image.failed", level=30, table=done.name, error=told(error))
 
 
-def _ratified(store: Store, proposals: Sequence[Proposal], terms: Terms) -> tuple[list[Ratified], int]:
+def _ratified(
+    store: Store, proposals: Sequence[Proposal], terms: Terms, only_read: Sequence[TableState]
+) -> tuple[list[Ratified], int]:
     most = max(1, store.engine.settings.reconnect_attempts)
-    first = opening(proposals, terms.token, kinds=store.engine.capabilities.pipelines)
+    first = opening(proposals, terms.token, kinds=store.engine.capabilities.pipelines, only_read=only_read)
     unknown: CommitUnknown | None = None
     taken = False
     for attempt in range(1, most + 1):
@@ -137,8 +142,9 @@ def _published(store: Store, done: Ratified, proposal: Proposal, terms: Terms, a
         except Exception as failure:  # noqa: BLE001
             # The commit is durable; that the log does not have it yet is no reason to report it as failed.
             error = told(failure)
+    token = last.txn_id or terms.token
     return Committed(
-        done.name, last.version, last.committed_at, terms.token, terms.group_id, attempts, done.repeated, reached, error
+        done.name, last.version, last.committed_at, token, last.group_id, attempts, done.repeated, reached, error
     )
 
 

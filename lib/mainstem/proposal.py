@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -14,18 +15,38 @@ from mainstem.conflicts import Reads
 from mainstem.definition import beyond
 from mainstem.deltalog.protocol import refuse_unwritable
 from mainstem.deltalog.serialize import serialize_commit
-from mainstem.errors import UsageError
+from mainstem.errors import ConflictError, UsageError
 from mainstem.identity import canonical_path
 from mainstem.model import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, Txn
 from mainstem.partitions import misfit, types_of
+from mainstem.store import Row, as_utc
 
 # Before a table's first version.
 NO_VERSION = -1
 
 
+class Content(NamedTuple):
+    """What tells a version from another one that gets its number, when a table is resolved or imported by force."""
+
+    committed_at: datetime
+    txn_id: str | None
+    content_sha256: str | None
+
+    @classmethod
+    def of(cls, row: Row | None) -> Self | None:
+        """That of the version whose columns a row has; none, if the version is not there."""
+        if row is None or row["committed_at"] is None:
+            return None
+        return cls(as_utc(row["committed_at"]), row["txn_id"], row["content_sha256"])
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table as a proposal has read it. `metadata` and `protocol` are those of `read_version`; a new one has none."""
+    """A table as a proposal has read it. `metadata` and `protocol` are those of `read_version`; a new one has none.
+
+    `content` is the version's, and the commit is a conflict if the number has another one by then. None where nobody
+    can have changed it: a new table, or one whose head has been locked since.
+    """
 
     name: str
     table_id: str
@@ -34,6 +55,21 @@ class TableState:
     read_version: int
     metadata: Metadata | None
     protocol: Protocol | None
+    content: Content | None = None
+
+
+def require_same(table: TableState, now: Content | None) -> None:
+    """Raise unless the version that was read still has the content by which it was read."""
+    if table.content is None or table.content == now:
+        return
+    raise ConflictError(
+        f"{table.name}: version {table.read_version}, which this commit has read, "
+        + ("is gone" if now is None else "has another content by now")
+        + ": the table was resolved or imported anew meanwhile. Nothing was written.",
+        hint="Read the table again and repeat; catalog.run(fn) does both.",
+        table=table.name,
+        read_version=table.read_version,
+    )
 
 
 @dataclass(frozen=True)

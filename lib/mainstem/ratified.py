@@ -16,16 +16,22 @@ class NameTaken(UsageError):
     """Another table got the name while this one was made."""
 
 
+# Between the token of a transaction and the place of one of its commits. No token that a user gives has it.
+_INNER = "\x1f"
+
+
 class Entry(NamedTuple):
-    """One version that was written: its number, its time, and the bytes of its commit file.
+    """One version that was written: its number, its time, the bytes of its commit file, its token and its group.
 
     One that an earlier call has written has no bytes here; if it has expired, its time is that of the oldest version
-    that is left.
+    that is left, and its token and group are not known any more.
     """
 
     version: int
     committed_at: datetime
     data: bytes
+    txn_id: str | None
+    group_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +79,9 @@ class Terms:
 
         The last has the transaction's: versions expire from the oldest on, and it says longest that all were done.
         """
-        return self.token if place == commits else f"{self.token}/{place}"
+        return self.token if place == commits else f"{self.token}{_INNER}{place}"
+
+
+def transaction_of(token: str) -> str:
+    """The token of the transaction that has given this one to a version."""
+    return token.partition(_INNER)[0]

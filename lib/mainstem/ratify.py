@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mainstem.engines.base import Asked
-from mainstem.errors import ConflictError, CorruptCatalog, EngineBusy, ForeignCommit, TableNotFound, UsageError
-from mainstem.proposal import NO_VERSION, Proposal
-from mainstem.ratified import Entry, Ratified, Terms
+from mainstem.errors import ConflictError, EngineBusy, ForeignCommit, TableNotFound, UsageError
+from mainstem.proposal import NO_VERSION, Proposal, TableState, require_same
+from mainstem.ratified import Entry, Ratified, Terms, transaction_of
 from mainstem.store import Queries, Row, as_utc, asked, asked_among
 from mainstem.versions import to_millis
 from mainstem.versionwriter import Writer, name_taken
@@ -20,14 +20,17 @@ from mainstem.versionwriter import Writer, name_taken
 _NO_END = 2**62
 
 
-def opening(proposals: Sequence[Proposal], token: str, *, kinds: bool) -> list[tuple[str, Asked]]:
+def opening(
+    proposals: Sequence[Proposal], token: str, *, kinds: bool, only_read: Sequence[TableState] = ()
+) -> list[tuple[str, Asked]]:
     """The queries that the transaction of `ratify` begins with: the heads are locked, and then looked at.
 
-    A table that is to be made has no head, unless an attempt whose connection was lost has made it. With `kinds`, also
-    of which kinds there are actions since each proposal, which is wanted if a head has moved: it is for engines where
-    one query more costs no round trip while others wait for the lock.
+    So are those of tables that are `only_read` and must stay where they are: all locks are taken here, in one order for
+    everybody. A table that is to be made has no head, unless an attempt whose connection was lost has made it. With
+    `kinds`, also of which kinds there are actions since each proposal, which is wanted if a head has moved: it is for
+    engines where one query more costs no round trip while others wait for the lock.
     """
-    ids = sorted(each.table.table_id for each in proposals)
+    ids = sorted({state.table_id for state in (*(each.table for each in proposals), *only_read)})
     found = [asked_among("heads_lock", "ids", ids), asked_among("heads_now", "ids", ids, txn_id=token)]
     for table in (each.table for each in _known(proposals) if kinds):
         found.append(asked("kinds_between", table_id=table.table_id, first=table.read_version + 1, last=_NO_END))
@@ -99,12 +102,7 @@ def _require_open(proposal: Proposal, head: Row | None, terms: Terms) -> None:
             table=name,
         )
     if head["current_version"] < proposal.table.read_version:
-        raise CorruptCatalog(
-            f"the proposal has read version {proposal.table.read_version} of {name}, which is at "
-            f"{head['current_version']}.",
-            hint="Nothing was written. Was the table imported anew meanwhile?",
-            table=name,
-        )
+        require_same(proposal.table, None)
 
 
 def _repeated(
@@ -133,13 +131,26 @@ def _entries(queries: Queries, proposal: Proposal, head: Row, terms: Terms) -> t
         commits = len(proposal.commits)
         tokens = [terms.token_of(place, commits) for place in range(1, commits + 1)]
         rows = queries.rows_among("versions_of_tokens", "tokens", tokens, table_id=table_id)
-        return tuple(Entry(row["version"], as_utc(row["committed_at"]), b"") for row in rows)
+        return tuple(map(_entry, rows))
     version = _known_applications(queries, proposal)
-    if version is None:
-        return ()
-    left = queries.row("version_range", table_id=table_id, min_readable_version=version)
-    assert left is not None
-    return (Entry(version, as_utc(left["first_time"]), b""),)
+    return () if version is None else (_last_beside(queries, table_id, version),)
+
+
+def _last_beside(queries: Queries, table_id: str, version: int) -> Entry:
+    """The last version of the transaction by which this one came: what its caller was told of."""
+    row = queries.row("versions_between", table_id=table_id, first=version, last=version)
+    if row is None:
+        left = queries.row("version_range", table_id=table_id, min_readable_version=version)
+        assert left is not None
+        return Entry(version, as_utc(left["first_time"]), b"", None, None)
+    if row["txn_id"] is not None and (token := transaction_of(row["txn_id"])) != row["txn_id"]:
+        [row] = queries.rows_among("versions_of_tokens", "tokens", [token], table_id=table_id)
+    return _entry(row)
+
+
+def _entry(row: Row) -> Entry:
+    group = None if row["group_id"] is None else str(row["group_id"])
+    return Entry(row["version"], as_utc(row["committed_at"]), b"", row["txn_id"], group)
 
 
 def _known_applications(queries: Queries, proposal: Proposal) -> int | None:

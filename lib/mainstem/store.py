@@ -16,6 +16,7 @@ from mainstem.errors import CommitUnknown, CorruptCatalog, EngineBusy, TableNotF
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
 Pieces = Mapping[str, str] | None
@@ -170,10 +171,15 @@ class Queries:
 
 
 class Store:
-    """One catalog's rows. Reads are repeated after a lost connection, within the settings' limit; writes never are."""
+    """One catalog's rows. Reads are repeated after a lost connection, within the settings' limit; writes never are.
 
-    def __init__(self, engine: Engine) -> None:
+    `session` gives the Spark session that whoever opened the catalog has, if there is one: it never starts one. It is
+    for what can be done without, and by Spark in parallel.
+    """
+
+    def __init__(self, engine: Engine, *, session: Callable[[], SparkSession | None] = lambda: None) -> None:
         self.engine = engine
+        self.session = session
 
     @contextmanager
     def reading(self) -> Iterator[Queries]:

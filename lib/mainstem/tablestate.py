@@ -11,9 +11,9 @@ from mainstem.errors import TableNotFound, UsageError, VersionNotFound
 from mainstem.model import Metadata, Protocol
 from mainstem.naming import require_name
 from mainstem.places import refuse_second_name
-from mainstem.proposal import NO_VERSION, TableState
+from mainstem.proposal import NO_VERSION, Content, TableState
 from mainstem.rows import METADATA, PROTOCOL
-from mainstem.store import Store
+from mainstem.store import Row, Store
 
 
 def table_state(store: Store, name: str, *, version: int | None = None) -> TableState:
@@ -25,21 +25,31 @@ def table_state(store: Store, name: str, *, version: int | None = None) -> Table
     head = int(row["current_version"])
     at = head if version is None else version
     if not row["min_readable_version"] <= at <= head:
-        raise VersionNotFound(
-            f"the table {name} has no version {at}.",
-            hint=f"It has versions {row['min_readable_version']} to {head}.",
-            table=name,
-        )
+        raise _no_version(row, at)
+    content = Content.of(row)
     if at != head:
         bounds = {"table_id": row["table_id"], "version": at}
         with store.reading() as queries:
+            # First of all: if the number gets another content while the rest is read, the commit finds that out.
+            content = Content.of(queries.row("versions_between", table_id=row["table_id"], first=at, last=at))
+            if content is None:
+                raise _no_version(row, at)
             metadata_row, protocol_row = queries.row("metadata_at", **bounds), queries.row("protocol_at", **bounds)
         assert metadata_row is not None
         assert protocol_row is not None
         metadata, protocol = METADATA.action(metadata_row), PROTOCOL.action(protocol_row)
     assert isinstance(metadata, Metadata)
     assert isinstance(protocol, Protocol)
-    return TableState(name, row["table_id"], row["location"], root_of(row["location"]), at, metadata, protocol)
+    root = root_of(row["location"])
+    return TableState(name, row["table_id"], row["location"], root, at, metadata, protocol, content)
+
+
+def _no_version(row: Row, version: int) -> VersionNotFound:
+    return VersionNotFound(
+        f"the table {row['name']} has no version {version}.",
+        hint=f"It has versions {row['min_readable_version']} to {row['current_version']}.",
+        table=row["name"],
+    )
 
 
 def root_of(location: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -145,7 +146,7 @@ class Transaction:
         txn_id: str | None = None,
     ) -> None:
         self.store = store
-        self.token = txn_id or str(uuid4())
+        self.token = _token(txn_id)
         self.info = {
             **usable(_standing_info(store)),
             **usable(info or {}),
@@ -219,12 +220,29 @@ class Transaction:
         self._ended = True
         proposals = [Proposal(each.state, tuple(each.commits)) for each in self._tables.values() if each.commits]
         if proposals:
-            self.committed = commit(self.store, proposals, token=self.token, authority=authority, alongside=alongside)
+            self.committed = commit(
+                self.store, proposals, token=self.token, authority=authority, alongside=alongside,
+                only_read=self.only_read(),
+            )  # fmt: skip
         return self.committed
+
+    def only_read(self) -> Sequence[TableState]:
+        """Tables to which nothing is committed here, and nobody else may commit while this does."""
+        return ()
 
     def _require_open(self) -> None:
         if self._ended:
             raise UsageError("this transaction has ended.", hint="Begin another one: catalog.transaction().")
+
+
+def _token(txn_id: str | None) -> str:
+    """The token that the caller gives, or a new one. The controls are ours: by one the commits of a token differ."""
+    if txn_id and any(unicodedata.category(letter) in ("Cc", "Cs") for letter in txn_id):
+        raise UsageError(
+            f"the txn_id {txn_id!r} has a control character or half of a surrogate pair.",
+            hint="Nothing was written. Give one of printable characters.",
+        )
+    return txn_id or str(uuid4())
 
 
 def _application(txn: tuple[str, int]) -> tuple[str, int]:

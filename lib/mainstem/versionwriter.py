@@ -23,10 +23,10 @@ from mainstem.deltalog.serialize import serialize_commit
 from mainstem.engines import Change, EngineError, Outcome, Rows
 from mainstem.errors import ConflictError, CorruptCatalog, UsageError
 from mainstem.identity import app_key
-from mainstem.model import Action, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
-from mainstem.proposal import NO_VERSION, Commit, Proposal
+from mainstem.model import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
+from mainstem.proposal import NO_VERSION, Commit, Content, Proposal, require_same
 from mainstem.ratified import Entry, NameTaken, Ratified, Terms
-from mainstem.recorded import CONTROL, RecordedVersion, among, recorded, there_are
+from mainstem.recorded import CONTROL, RecordedVersion, among, recorded
 from mainstem.rows import ADDS, REMOVES
 from mainstem.store import Queries, Row, statement
 from mainstem.versions import Version, append_version, from_millis, key_chunks, to_millis
@@ -55,6 +55,7 @@ class Writer:
         self.published = NO_VERSION if head is None else int(head["published_version"])
         self.floor = 0 if head is None else int(head["min_readable_version"])
         self.previous_ms = None if head is None else to_millis(head["committed_at"])
+        self.at_head = Content.of(head)
         self.metadata, self.protocol = self.table.metadata, self.table.protocol
         self.metadata_read = self.table.metadata  # as the commit at hand has read it, without the winners
         self.winners: list[Winner] = []
@@ -90,6 +91,7 @@ class Writer:
     def _check_winners(self) -> None:
         table = self.table
         if self.head == table.read_version:
+            require_same(table, self.at_head)
             return
         self._require_known()
         proposed = self._proposed()
@@ -99,10 +101,11 @@ class Writer:
         shapes += [ADDS] if tracked or any(each.heeds_adds for each in proposed) else []
         shapes += [REMOVES] if any(each.heeds_removes for each in proposed) else []
         bounds = {"first": table.read_version + 1, "last": self.head}
-        if self.kinds_since is not None:
-            relevant = among(self.kinds_since, shapes)
-        else:
-            relevant = there_are(self.queries, table.table_id, **bounds, shapes=shapes)
+        kinds = self.kinds_since
+        if kinds is None:
+            [kinds] = self.queries.rows("kinds_between", table_id=table.table_id, **bounds)
+        require_same(table, Content.of(kinds))
+        relevant = among(kinds, shapes)
         if not relevant:
             return  # every rule is about an action: without one that matters nothing can stand in the way
         since = recorded(self.queries, table.table_id, **bounds, shapes=relevant)
@@ -218,11 +221,27 @@ class Writer:
         removed = {action.file_key: action.path for action in actions if type(action) is RemoveFile}
         if done.ended != len(removed):
             raise self._not_live(removed, version)
+        if _may_be_beside(actions):
+            self._require_alone(version)
         if besides and done.besides[0] != 1:
             raise CorruptCatalog(
                 f"the head of {self.table.name} moved while it was locked.", hint="Nothing was written."
             )
-        return Entry(version, written.committed_at, data)
+        return Entry(version, written.committed_at, data, written.txn_id, written.group_id)
+
+    def _require_alone(self, version: int) -> None:
+        """A path lives once: its rows would be there twice, and those that one deletion vector hides come back."""
+        found = self.queries.rows("live_beside", table_id=self.table.table_id, version=version, most=_SHOWN)
+        if not found:
+            return
+        paths = [row["path"] for row in found]
+        raise UsageError(
+            f"the commit to {self.table.name} adds files that are live already, with another deletion vector: "
+            f"{', '.join(map(repr, paths))}.",
+            hint="Nothing was written. Remove the file with the deletion vector that it has, in the same commit.",
+            table=self.table.name,
+            paths=paths,
+        )
 
     def _not_live(self, removed: Mapping[bytes, str], version: int) -> UsageError:
         live: set[bytes] = set()
@@ -269,6 +288,12 @@ class Writer:
 def name_taken(name: str) -> NameTaken:
     """The error of one who makes a table whose name another one has got meanwhile."""
     return NameTaken(f"the catalog already has a table {name}.", hint="Nothing was written.", table=name)
+
+
+def _may_be_beside(actions: Iterable[Action]) -> bool:
+    """Whether a file is added with a deletion vector, and its path not removed: as good as never by Delta itself."""
+    wanted = {action.path for action in actions if type(action) is AddFile and action.dv_id is not None}
+    return bool(wanted) and not wanted <= {action.path for action in actions if type(action) is RemoveFile}
 
 
 def proposed_of(commit: Commit, metadata: Metadata, protocol: Protocol) -> Proposed:

@@ -3,7 +3,7 @@
 
 -- name: table_to_change  (a table with its latest metadata and protocol, for a proposal)
 SELECT t.table_id, t.name, t.location, t.authority, h.current_version, h.published_version, h.min_readable_version,
-       h.foreign_version,
+       h.foreign_version, v.committed_at, v.txn_id, v.content_sha256,
        m.seq AS m_seq, m.metadata_id AS m_metadata_id, m.name AS m_name, m.description AS m_description,
        m.format AS m_format, m.schema_json AS m_schema_json, m.partition_columns AS m_partition_columns,
        m.table_properties AS m_table_properties, m.created_time AS m_created_time, m.extra AS m_extra,
@@ -11,6 +11,7 @@ SELECT t.table_id, t.name, t.location, t.authority, h.current_version, h.publish
        p.reader_features AS p_reader_features, p.writer_features AS p_writer_features, p.extra AS p_extra
 FROM dl_tables AS t
 JOIN dl_table_heads AS h ON h.table_id = t.table_id
+LEFT JOIN dl_table_versions AS v ON v.table_id = t.table_id AND v.version = h.current_version
 JOIN dl_metadata_updates AS m ON m.table_id = t.table_id AND m.version = (
     SELECT max(version) FROM dl_metadata_updates WHERE table_id = t.table_id AND version <= h.current_version)
 JOIN dl_protocol_updates AS p ON p.table_id = t.table_id AND p.version = (
@@ -22,7 +23,7 @@ SELECT table_id FROM dl_table_heads WHERE table_id IN ({{ids}}) ORDER BY table_i
 
 -- name: heads_now  (and whether a commit of this token is there already)
 SELECT h.table_id, h.current_version, h.published_version, h.min_readable_version, h.foreign_version, t.name, t.authority,
-       v.committed_at, d.version AS repeated_version, {{clock}} AS clock
+       v.committed_at, v.txn_id, v.content_sha256, d.version AS repeated_version, {{clock}} AS clock
 FROM dl_table_heads AS h
 JOIN dl_tables AS t ON t.table_id = h.table_id
 JOIN dl_table_versions AS v ON v.table_id = h.table_id AND v.version = h.current_version
@@ -30,7 +31,7 @@ LEFT JOIN dl_table_versions AS d ON d.table_id = h.table_id AND d.txn_id = :txn_
 WHERE h.table_id IN ({{ids}});
 
 -- name: versions_of_tokens  (each commit of a transaction has one of its own)
-SELECT version, committed_at FROM dl_table_versions
+SELECT version, committed_at, txn_id, group_id FROM dl_table_versions
 WHERE table_id = :table_id AND txn_id IN ({{tokens}})
 ORDER BY version;
 
@@ -47,7 +48,7 @@ FROM dl_table_versions
 WHERE table_id = :table_id AND version BETWEEN :first AND :last
 ORDER BY version;
 
--- name: kinds_between  (of which kinds of actions there are any, so that nobody asks for the others)
+-- name: kinds_between  (of which kinds of actions there are any, so that nobody asks for the others; and what they follow)
 SELECT
     EXISTS (SELECT 1 FROM dl_add_files WHERE table_id = :table_id AND version BETWEEN :first AND :last) AS dl_add_files,
     EXISTS (SELECT 1 FROM dl_remove_files WHERE table_id = :table_id AND version BETWEEN :first AND :last)
@@ -62,7 +63,10 @@ SELECT
         AS dl_protocol_updates,
     EXISTS (SELECT 1 FROM dl_cdc_files WHERE table_id = :table_id AND version BETWEEN :first AND :last) AS dl_cdc_files,
     EXISTS (SELECT 1 FROM dl_other_actions WHERE table_id = :table_id AND version BETWEEN :first AND :last)
-        AS dl_other_actions;
+        AS dl_other_actions,
+    b.committed_at, b.txn_id, b.content_sha256
+FROM (SELECT 1 AS one) AS asked
+LEFT JOIN dl_table_versions AS b ON b.table_id = :table_id AND b.version = :first - 1;
 
 -- name: actions_between
 SELECT version, {{columns}} FROM {{target}}
@@ -71,6 +75,14 @@ ORDER BY version, seq;
 
 -- name: closed_among  (which of these keys a version has closed)
 SELECT file_key FROM dl_add_files WHERE table_id = :table_id AND removed_version = :version AND file_key IN ({{keys}});
+
+-- name: live_beside  (the paths of a version's files that are live with another deletion vector, too)
+SELECT n.path FROM dl_add_files AS n
+JOIN dl_add_files AS o ON o.table_id = n.table_id AND o.path_bucket = n.path_bucket AND o.path = n.path
+WHERE n.table_id = :table_id AND n.version = :version
+  AND o.removed_version IS NULL AND o.file_key <> n.file_key
+ORDER BY n.seq
+LIMIT :most;
 
 -- name: txn_now  (how far an application has come)
 SELECT version, txn_version FROM dl_txn_actions

@@ -225,6 +225,49 @@ def test_row_ids_of_several_commits_that_were_overtaken_never_meet(catalog: Cata
     assert (ids["d"], ids["e"]) == (40, 50)
 
 
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_a_staged_high_water_mark_gives_no_row_id_twice(
+    catalog: Catalog, tmp_path: Path, removed: bool, overtaken: bool
+) -> None:
+    table = create(catalog, tmp_path, delta__enableRowTracking="true")
+    table.commit([add("a")], operation="WRITE")
+    lower = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":0}', "removed": removed}
+    with catalog.transaction() as tx:
+        tx.table(table.name).stage([{"domainMetadata": lower}], operation="WRITE")
+        if overtaken:
+            table.commit([add("winner")], operation="WRITE")
+    table.commit([add("b")], operation="WRITE")
+    found = table.snapshot().to_arrow(columns=["path", "base_row_id"]).to_pylist()
+    ids = {Path(row["path"]).stem: row["base_row_id"] for row in found}
+    assert ids == ({"a": 0, "winner": 10, "b": 20} if overtaken else {"a": 0, "b": 10})
+    last = max(ids.values()) + 9
+    assert json.loads(table.snapshot().domains["delta.rowTracking"])["rowIdHighWaterMark"] == last
+
+
+def deletion_vector(name: str) -> dict[str, Any]:
+    return {"deletionVector": {"storageType": "i", "pathOrInlineDv": name, "sizeInBytes": 36, "cardinality": 1}}
+
+
+def test_a_live_path_is_not_added_beside_itself_with_another_deletion_vector(catalog: Catalog, tmp_path: Path) -> None:
+    """Its rows would be there twice, and those that were deleted would be back."""
+    table = create(catalog, tmp_path, delta__enableDeletionVectors="true")
+    one, other = deletion_vector("one"), deletion_vector("other")
+    table.commit([add("a"), add("b", **one)], operation="WRITE")
+    for action in (add("a", **one), add("b", **other)):
+        name = action["add"]["path"]
+        with pytest.raises(UsageError, match=rf"sales\.orders.*live already, with another .*'{name}'.*Nothing was"):
+            table.commit([action, add("new")], operation="UPDATE")
+    with pytest.raises(UsageError, match="live already"), catalog.transaction() as tx:
+        tx.table(table.name).stage([add("c")], operation="WRITE")
+        tx.table(table.name).stage([add("c", **one)], operation="UPDATE")
+    assert table.version == 1
+    table.commit([remove("a"), add("a", **one)], operation="DELETE")
+    table.commit([remove("a", **one), remove("b", **one), add("a", **other)], operation="DELETE")
+    table.commit([add("b", **one), add("a", **other, tags={"x": "y"})], operation="RESTORE")
+    assert table.snapshot().to_arrow(columns=["path"]).num_rows == 2
+
+
 def test_an_operation_that_changes_data_is_checked_as_such_whatever_its_files_say(
     catalog: Catalog, tmp_path: Path
 ) -> None:

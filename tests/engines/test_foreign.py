@@ -242,6 +242,48 @@ def test_a_commit_of_ours_that_came_after_the_look_is_not_taken_for_a_foreign_on
     assert (table.version, table.info().published_version) == (2, 2)
 
 
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_a_transaction_on_a_version_that_got_another_number_is_a_conflict(
+    catalog: Catalog, catalog_uri: str, tmp_path: Path, behind: bool, tracked: bool
+) -> None:
+    """Its own number is a foreign commit's by now, and no winner has that: nothing else would find it."""
+    more = {"delta__enableRowTracking": "true"} if tracked else {}
+    table = create(catalog, tmp_path, delta__enableInCommitTimestamps="false", **more)
+    table.commit([add("old")], operation="WRITE")
+    with unpublished(catalog_uri) as waiting:
+        waiting.commit([add("a")], operation="WRITE")
+        if behind:
+            waiting.commit([add("b")], operation="WRITE")
+    ids = {"baseRowId": 10, "defaultRowCommitVersion": 2} if tracked else {}
+    mark = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":19}', "removed": False}
+    tx = catalog.transaction()
+    staged = [remove("a", **ids), add("mine", **ids)]
+    tx.table(table.name).stage(staged, operation="UPDATE", read_version=2, read_where="TRUE")
+    write_foreign(table, 2, remove("old"), add("theirs", **ids), *([{"domainMetadata": mark}] if tracked else []))
+    done = table.resolve(adopt_foreign=True)
+    assert done.renumbered == (((2, 3), (3, 4)) if behind else ((2, 3),))
+    with pytest.raises(ConflictError, match=r"version 2, which.* another content by now.*Nothing was") as caught:
+        tx.commit()
+    assert not isinstance(caught.value, ForeignCommit)
+    assert (table.version, paths(table)) == ((4, {"theirs", "a", "b"}) if behind else (3, {"theirs", "a"}))
+
+
+@pytest.mark.parametrize(("commits", "words"), [(1, "another content by now"), (3, "is gone")])
+def test_a_transaction_on_a_table_that_was_imported_anew_is_a_conflict(
+    catalog: Catalog, tmp_path: Path, commits: int, words: str
+) -> None:
+    table = plain(catalog, tmp_path)
+    for number in range(commits):
+        table.commit([add(f"f{number}")], operation="WRITE")
+    write_deltalake(tmp_path / "other", pa.table({"id": [1], "day": [DAY]}), partition_by=["day"])
+    with pytest.raises(ConflictError, match=rf"version {commits}, which.*{words}"), catalog.transaction() as tx:
+        tx.table(table.name).stage([add("mine")], operation="WRITE")
+        catalog.import_table(str(tmp_path / "other"), name=table.name, force=True)
+        table.cutover()
+    assert table.version == 1
+
+
 def test_what_cannot_be_resolved_says_why(catalog: Catalog, catalog_uri: str, tmp_path: Path) -> None:
     table = plain(catalog, tmp_path)
     write_foreign(table, 2)

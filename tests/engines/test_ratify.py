@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tables import SCHEMA, add, create, paths, remove
@@ -101,6 +103,55 @@ def test_a_repeated_transaction_of_several_commits_is_known_while_its_last_versi
         assert (done.version, done.repeated) == (3, repeated)
         table.expire(before_version=3)
     assert table.version == 3
+
+
+def test_no_token_that_a_user_gives_is_that_of_another_transactions_commit(catalog: Catalog, tmp_path: Path) -> None:
+    tables = [create(catalog, tmp_path, name=name) for name in ("sales.orders", "sales.items")]
+    for table, first in ((tables[0], True), (tables[1], False)):
+        for several in (first, not first):
+            if several:
+                with catalog.transaction(txn_id="job") as tx:
+                    for name in "ab":
+                        tx.table(table.name).stage([add(name)], operation="WRITE")
+                assert not tx.committed[table.name].repeated
+            else:
+                assert not table.commit([add("c")], operation="WRITE", txn_id="job/1").repeated
+        assert (table.version, paths(table)) == (3, {"a", "b", "c"})
+
+
+@pytest.mark.parametrize("token", ["job\x1f1", "a\nb", "\0", "\x9f", "\ud800"])
+def test_a_token_with_a_control_character_is_refused_in_words(catalog: Catalog, tmp_path: Path, token: str) -> None:
+    table = create(catalog, tmp_path)
+    with pytest.raises(UsageError, match=r"txn_id .*control character.*Nothing was written"):
+        table.commit([add("a")], operation="WRITE", txn_id=token)
+    assert table.version == 0
+    odd = "'; drop table x;-- \N{SNOWMAN}\N{WOMAN}\N{ZERO WIDTH JOINER}\N{PERSONAL COMPUTER} /1"
+    assert table.commit([add("a")], operation="WRITE", txn_id=odd).txn_id == odd
+
+
+@pytest.mark.parametrize("terms", [{"txn_id": "job-7"}, {"txn": ("nightly", 7)}], ids=["token", "application"])
+@pytest.mark.parametrize("names", [["sales.orders"], ["sales.orders", "sales.items"]], ids=["one table", "two tables"])
+@pytest.mark.parametrize("commits", [1, 2])
+def test_a_repeated_transaction_is_told_what_the_first_one_was(
+    catalog: Catalog, tmp_path: Path, terms: dict[str, Any], names: list[str], commits: int
+) -> None:
+    for name in names:
+        create(catalog, tmp_path, name=name)
+    done = []
+    for _ in range(2):
+        with catalog.transaction(**terms) as tx:
+            for name in names:
+                for number in range(commits):
+                    tx.table(name).stage([add(f"f{number}")], operation="WRITE")
+        done.append(tx.committed)
+        catalog.table(names[0]).commit([add(f"later{len(done)}")], operation="WRITE")
+    first, again = done
+    assert all(each.repeated for each in again.values())
+    assert {name: replace(each, repeated=False) for name, each in again.items()} == first
+    assert {each.version for each in first.values()} == {commits}
+    assert len({each.txn_id for each in first.values()}) == 1
+    groups = {each.group_id for each in first.values()}
+    assert (len(groups), None in groups) == (1, len(names) == 1)
 
 
 def test_a_table_whose_name_is_taken_meanwhile_is_refused_and_leaves_nothing(catalog: Catalog, tmp_path: Path) -> None:

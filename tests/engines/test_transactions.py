@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tables import add, create, paths, remove
 
-from mainstem import Catalog, ConflictError, GateFailed, UsageError
+from mainstem import Catalog, ConflictError, GateFailed, UsageError, committing
+from mainstem.engines import EngineError, Outcome
+from mainstem.errors import EngineBusy, MainstemError
+from mainstem.gate import GateResult
 from mainstem.operations import DataTransaction
-from mainstem.operations.gates import require_unmoved
+from mainstem.operations.gates import Gate, require_unmoved
 from mainstem.ratified import Ratified
 from mainstem.store import Queries
 
@@ -144,6 +154,60 @@ def test_a_table_that_a_gate_has_only_looked_at_must_not_have_moved(two: Catalog
     assert heads(two) == {"orders": 2, "items": 2}
 
 
+def test_a_table_that_a_gate_has_looked_at_must_have_what_it_had(two: Catalog, tmp_path: Path) -> None:
+    tx = two.transaction()
+    tx.table("orders").stage([add("b")], operation="WRITE")
+    tx._pass(gate_on("items", tx))
+    write_deltalake(tmp_path / "other", pa.table({"id": [1]}))
+    two.import_table(str(tmp_path / "other"), name="items", force=True)
+    two.table("items").cutover()
+    with pytest.raises(ConflictError, match="looked at version 1, and the table is at 1, with another"):
+        tx.commit()
+    assert heads(two) == {"orders": 1, "items": 1}
+
+
+def gate_on(name: str, tx: DataTransaction) -> Gate:
+    """A gate that looks at all rows of a table, and likes them."""
+    now = datetime.now(UTC)
+    return Gate({name: tx.table(name)}, lambda: GateResult(name, "all is well", now, now, checked=1), whole=True)
+
+
+def test_a_gate_and_a_commit_to_the_same_tables_never_wait_for_each_other_in_a_circle(
+    two: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One looks at the first table and changes the second, the other one changes both."""
+    first, second = sorted(heads(two), key=lambda name: two.table(name).info().table_id)
+
+    def both() -> None:
+        with two.transaction() as other:
+            for name in (first, second):
+                other.table(name).stage([add("theirs")], operation="WRITE")
+
+    def in_the_middle(*args: Any) -> Any:
+        monkeypatch.undo()
+        begun.append(pool.submit(both))
+        while not somebody_waits_for_a_lock(two):
+            time.sleep(0.01)
+        return ratify(*args)
+
+    ratify, begun = committing.ratify, []  # type: ignore[var-annotated]
+    with ThreadPoolExecutor(1) as pool:
+        with two.transaction() as tx:
+            tx.table(second).stage([add("mine")], operation="WRITE")
+            tx._pass(gate_on(first, tx))
+            monkeypatch.setattr(committing, "ratify", in_the_middle)
+        begun[0].result()
+    assert heads(two) == {first: 2, second: 3}
+
+
+def somebody_waits_for_a_lock(catalog: Catalog) -> bool:
+    """Where tables are locked one by one, whether somebody waits for one; elsewhere it does not matter."""
+    if not catalog.engine.capabilities.row_locks:
+        return True
+    with catalog.engine.reading() as connection:
+        return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted)").fetchone()[0])
+
+
 def create_third(catalog: Catalog, tx: DataTransaction) -> None:
     create(catalog, Path(catalog.table("orders").location).parent, name="third")
     tx.table("third").stage([add("c")], operation="WRITE")
@@ -164,6 +228,37 @@ def test_a_change_is_made_again_on_the_new_head_after_a_conflict(two: Catalog) -
     assert two.run(change, retries=3) == "b"
     assert seen == [{"a"}, {"b"}]
     assert paths(two.table("items")) == {"bx"}
+
+
+@pytest.mark.parametrize(("outcome", "attempts"), [(Outcome.BUSY, 2), (Outcome.UNKNOWN, 1), (Outcome.FATAL, 1)])
+def test_a_change_that_lost_a_lock_is_made_again_and_one_that_the_database_cannot_take_is_not(
+    two: Catalog, outcome: Outcome, attempts: int
+) -> None:
+    seen: list[int] = []
+
+    def change(tx: DataTransaction) -> None:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        seen.append(tx.table("orders").state.read_version)
+        if len(seen) == 1:
+            two.table("orders").commit([add("theirs")], operation="WRITE")
+            with two.store.writing():
+                raise EngineError("deadlock detected", outcome=outcome)
+
+    with nullcontext() if attempts == 2 else pytest.raises(MainstemError, match="deadlock"):
+        two.run(change, retries=3)
+    assert (seen, heads(two)["orders"]) == ([1, 2][:attempts], attempts + 1)
+
+
+def test_what_has_committed_already_is_not_made_again(two: Catalog) -> None:
+    def change(tx: DataTransaction) -> None:
+        tx.table("orders").stage([add("b")], operation="WRITE")
+        tx.commit()
+        with two.store.writing():
+            raise EngineError("deadlock detected", outcome=Outcome.BUSY)
+
+    with pytest.raises(EngineBusy):
+        two.run(change, retries=3)
+    assert heads(two)["orders"] == 2
 
 
 def test_the_last_conflict_is_raised_when_the_retries_are_used_up(two: Catalog) -> None:

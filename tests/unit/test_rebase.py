@@ -129,10 +129,31 @@ def test_while_row_tracking_is_suspended_files_have_no_numbers() -> None:
     assert rows(found) == {"n": (None, None), "o": (None, None)}
 
 
+@pytest.mark.parametrize("said", [mark(3), mark(9), domain("delta.rowTracking", "no json")])
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_staged_high_water_mark_never_lowers_the_one_in_force(said: Json, removed: bool) -> None:
+    line = {"domainMetadata": {**said["domainMetadata"], "removed": removed}}
+    other = domain("mine")
+    assert assigned(line, other) == actions([line, other])[1:]
+    found = assigned(line, add("n", records=3))
+    assert (rows(found), high_water_mark(found)) == ({"n": (10, 5)}, 12)
+    assert len([action for action in found if isinstance(action, DomainMetadata)]) == 1
+    suspended = table_of(metadata(delta__rowTrackingSuspended="true"))
+    assert assigned(line, table=suspended) == ()
+
+
+def test_a_high_water_mark_that_is_removed_and_would_be_higher_changes_nothing() -> None:
+    line = {"domainMetadata": {**mark(50)["domainMetadata"], "removed": True}}
+    assert assigned(line) == ()
+    [kept] = assigned(mark(50))
+    assert (kept,) == actions([mark(50)])
+
+
 def test_a_high_water_mark_is_the_last_one_that_says_a_number() -> None:
     assert high_water_mark(actions([mark(3), domain("x", '{"rowIdHighWaterMark":9}')])) == 3
     assert high_water_mark(actions([mark(3), mark(5)])) == 5
-    assert high_water_mark(actions([domain("delta.rowTracking", "no json")])) is None
+    for no_mark in ("no json", '{"rowIdHighWaterMark":true}'):
+        assert high_water_mark(actions([domain("delta.rowTracking", no_mark)])) is None
     removed = {
         "domainMetadata": {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":9}', "removed": True}
     }

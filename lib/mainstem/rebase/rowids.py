@@ -21,7 +21,7 @@ def high_water_mark(actions: Iterable[Action]) -> int | None:
     for action in actions:
         if isinstance(action, DomainMetadata) and is_mark(action) and not action.removed:
             mark = json_object(action.configuration).get("rowIdHighWaterMark")
-            found = mark if isinstance(mark, int) else found
+            found = mark if type(mark) is int else found  # and no truth value
     return found
 
 
@@ -35,16 +35,20 @@ def assign_row_ids(
 ) -> tuple[Action, ...]:
     """The actions with a base row id and a default row commit version in every add, as Delta assigns them.
 
-    An add that has them keeps them. The row tracking domain has the new high water mark, if it has moved. `protocol`
-    and `metadata` are those after the commit. Nothing changes unless the protocol supports row tracking; while it is
-    suspended, files have neither. A new file whose statistics do not count its records is a `UsageError`.
+    An add that has them keeps them. The row tracking domain is there if the high water mark has risen, whatever was
+    said of it: a mark that is lowered or removed would give an id twice. `protocol` and `metadata` are those after the
+    commit. Nothing changes unless the protocol supports row tracking; while it is suspended, files have neither. A new
+    file whose statistics do not count its records is a `UsageError`.
     """
     if ROW_TRACKING not in features(protocol):
         return tuple(actions)
-    if is_true(properties_of(metadata).get(_SUSPENDED)):
-        return tuple(_bare(action) if isinstance(action, AddFile) else action for action in actions)
     before = NO_ROW_ID if high_water_mark is None else high_water_mark
+    suspended = is_true(properties_of(metadata).get(_SUSPENDED))
+    if suspended:
+        actions = [_bare(action) if isinstance(action, AddFile) else action for action in actions]
     mark = max([before, *(last for action in actions if (last := _last_row_id(action)) is not None)])
+    if suspended:
+        return _with_mark(actions, mark, before=before)
     numbered: list[Action] = []
     for action in actions:
         if isinstance(action, AddFile) and (action.base_row_id is None or action.default_row_commit_version is None):
@@ -56,7 +60,7 @@ def assign_row_ids(
             )
         else:
             numbered.append(action)
-    return _with_mark(numbered, mark) if mark != before else tuple(numbered)
+    return _with_mark(numbered, mark, before=before)
 
 
 def _bare(add: AddFile) -> AddFile:
@@ -82,12 +86,18 @@ def _records(add: AddFile) -> int:
     return add.num_records
 
 
-def _with_mark(actions: Sequence[Action], mark: int) -> tuple[Action, ...]:
-    """The actions with one row tracking domain, in its place or at the end."""
+def _with_mark(actions: Sequence[Action], mark: int, *, before: int) -> tuple[Action, ...]:
+    """The actions with one row tracking domain, in its place or at the end; with none, if the mark has not risen."""
+    found = next((action for action in actions if isinstance(action, DomainMetadata) and is_mark(action)), None)
+    if mark == before:
+        return tuple(action for action in actions if not is_mark(action)) if found else tuple(actions)
     configuration = f'{{"rowIdHighWaterMark":{mark}}}'
-    for place, action in enumerate(actions):
-        if isinstance(action, DomainMetadata) and is_mark(action):
-            moved = with_fields(action, configuration=configuration, removed=False)
-            return (*actions[:place], moved, *actions[place + 1 :])
+    if found is not None:
+        moved = found
+        if high_water_mark([found]) != mark:  # one that says it already stays as it was written
+            moved = with_fields(found, configuration=configuration, removed=False)
+        return tuple(
+            moved if action is found else action for action in actions if action is found or not is_mark(action)
+        )
     seq = max([FIRST_SEQ, *(action.seq + 1 for action in actions)])
     return (*actions, DomainMetadata(seq, ROW_TRACKING_DOMAIN, app_key(ROW_TRACKING_DOMAIN), configuration, False))
