@@ -17,7 +17,7 @@ from obstore.exceptions import BaseError, NotFoundError
 from mainstem.deltalog.files import LOG
 from mainstem.deltalog.location import Location, below
 from mainstem.errors import CorruptCatalog, UsageError, mask
-from mainstem.identity import is_absolute
+from mainstem.identity import canonical_path, collapsed, is_absolute
 from mainstem.store import Row
 
 if TYPE_CHECKING:
@@ -41,8 +41,11 @@ class DataFile(NamedTuple):
 
 
 def on_disk(path: str) -> str:
-    """A relative path of the log as the file is called on disk: the log has it percent-encoded."""
-    return unquote(path)
+    """A relative path of the log as the file is called on disk, the same for all spellings that Delta takes for one.
+
+    The log has it percent-encoded, and what is decoded may be a `..` again: Hadoop decodes first, too.
+    """
+    return collapsed(unquote(canonical_path(path, "")))
 
 
 def inside(path: str, location: Location) -> Iterator[str]:
@@ -50,10 +53,24 @@ def inside(path: str, location: Location) -> Iterator[str]:
     if not is_absolute(path):
         yield on_disk(path)
         return
-    for root in location.roots:
-        if found := below(path, root):
-            yield found
-            return
+    found = _by_links(path, location) or next(filter(None, (below(path, root) for root in location.roots)), None)
+    if found:
+        yield collapsed(found)
+
+
+def _by_links(path: str, location: Location) -> str | None:
+    """The same for a file on this machine's disk, by where it really is: any link may lead into the folder."""
+    if location.local is None:
+        return None
+    scheme, _, rest = canonical_path(path, location.uri).partition("://")
+    if scheme != "file":
+        return None
+    root = unquote(location.roots[-1].removeprefix("file://")).rstrip("/") + "/"
+    try:
+        real = os.path.realpath(unquote(rest[rest.find("/") :]))
+    except ValueError:
+        return None  # U+0000 is in no file's name
+    return real.removeprefix(root) if real.startswith(root) else None
 
 
 def vector_files(text: str, location: Location) -> Iterator[str]:
@@ -74,7 +91,7 @@ def vector_files(text: str, location: Location) -> Iterator[str]:
             hint="Restore the row from a backup, or import the table again: mainstem import --force",
         ) from error
     if kind == "u":
-        yield name
+        yield collapsed(name)  # its folder stands there as it is called, not encoded
     elif kind == "p":
         yield from inside(name, location)
 
@@ -188,19 +205,23 @@ def missing(location: Location, names: Iterable[str]) -> list[str]:
 
 def delete_files(location: Location, files: Iterable[DataFile]) -> int:
     """Delete files that `list_files` has shown; how many. One that is gone already is no error."""
-    deleted = 0
-    for file in files:
+
+    def is_deleted(file: DataFile) -> bool:
         try:
             if location.local is not None:
                 (location.local / file.path).unlink()
             else:
                 obstore.delete(location.store, file.path)
-            deleted += 1
         except (NotFoundError, FileNotFoundError):
-            continue
+            return False
         except (BaseError, OSError) as error:
             raise _failed(location, "deleted", error) from error
-    return deleted
+        return True
+
+    if location.local is not None:
+        return sum(map(is_deleted, files))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return sum(pool.map(is_deleted, files))
 
 
 def _failed(location: Location, what: str, error: Exception) -> UsageError:

@@ -131,7 +131,11 @@ def _root_place(table_root: str) -> str:
 def _normalize(path: str) -> str:
     """Segments as java.net.URI leaves them, escapes in upper case, illegal characters escaped."""
     path = _ILLEGAL.sub(lambda found: quote(found[0], safe=""), _LONE_PERCENT.sub("%25", path))
-    path = _ESCAPE.sub(lambda found: found[0].upper(), path)
+    return collapsed(_ESCAPE.sub(lambda found: found[0].upper(), path))
+
+
+def collapsed(path: str) -> str:
+    """A path without what says nothing: `.`, empty segments, and `..` with the segment before it."""
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == ".." and kept and kept[-1] != "..":

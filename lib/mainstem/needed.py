@@ -15,21 +15,54 @@ from mainstem.errors import ForeignCommit
 from mainstem.store import Queries, Row, Store
 
 
-def needed_files(queries: Queries, table: Row, place: Location, *, since_ms: int) -> set[str]:
+class Needed:
     """The files on disk that must stay readable, by their paths in the table's folder.
 
     Those of the head, of what is not published yet, of every tag and lease, and of what was removed since a moment; and
-    whatever any other table of the catalog names of them.
+    whatever any other table of the catalog names of them. It only grows: `look` adds what has become needed since the
+    last look, and asks for all of it the first time alone.
     """
-    bounds = {"table_id": table["table_id"]}
-    rows = queries.rows("files_needed", **bounds, since=since_ms, published_version=table["published_version"])
-    for held in queries.rows("held_versions", **bounds):
-        rows += queries.rows("files_held", **bounds, version=held["version"])
-    rows += queries.rows("files_of_others", **bounds)
-    needed = {path for row in rows for path in files_named(row, place)}
-    for other in _others(queries, table):
-        needed.update(_within(queries, other, place))
-    return needed
+
+    def __init__(self, table: Row, place: Location, *, since_ms: int) -> None:
+        self.files: set[str] = set()
+        self._bounds = {"table_id": table["table_id"]}
+        self._table, self._place, self._since_ms = table, place, since_ms
+        # Up to which version each table's files have been looked at. Those that are published never change.
+        self._seen: dict[str, int] = {}
+        self._heads: dict[str, tuple[int, int]] = {}
+        self._held: set[int] = set()
+        self._complete_from: int | None = None  # all that is live at this version or a later one is known
+
+    def look(self, queries: Queries) -> None:
+        """Add what is needed by now. Whoever comes after the heads were read is seen by the next look."""
+        rows = queries.rows("tables_all")
+        heads = {row["table_id"]: (int(row["current_version"]), int(row["published_version"])) for row in rows}
+        if any(head[0] < self._seen.get(table_id, 0) for table_id, head in heads.items()):
+            self._seen, self._heads, self._held, self._complete_from = {}, {}, set(), None  # one was imported anew
+        for row in rows:
+            if row["table_id"] == self._table["table_id"]:
+                self._look_at_own(queries, int(row["published_version"]))
+            elif self._heads.get(row["table_id"]) != heads[row["table_id"]]:
+                self.files.update(_of_other(queries, row, self._place, self._seen.get(row["table_id"])))
+        self._heads = heads
+        self._seen = {table_id: min(head) for table_id, head in heads.items()}
+
+    def _look_at_own(self, queries: Queries, published: int) -> None:
+        if self._complete_from is None:
+            known = {"since": self._since_ms, "published_version": published}
+            self._add(queries.rows("files_needed", **self._bounds, **known))
+            head = queries.row("head_row", **self._bounds)
+            self._complete_from = int(head["current_version"]) if head else None
+        else:
+            since = self._seen[self._table["table_id"]]
+            self._add(queries.rows("files_added_since", **self._bounds, version=since))
+        for version in {int(row["version"]) for row in queries.rows("held_versions", **self._bounds)} - self._held:
+            if self._complete_from is None or version < self._complete_from:
+                self._add(queries.rows("files_held", **self._bounds, version=version))
+            self._held.add(version)
+
+    def _add(self, rows: list[Row]) -> None:
+        self.files.update(path for row in rows for path in files_named(row, self._place))
 
 
 def tables_inside(queries: Queries, table: Row, place: Location) -> set[str]:
@@ -41,14 +74,21 @@ def _others(queries: Queries, table: Row) -> list[Row]:
     return [row for row in queries.rows("tables_all") if row["table_id"] != table["table_id"]]
 
 
-def _within(queries: Queries, other: Row, place: Location) -> Iterator[str]:
-    """What a table whose folder is around this one, or is this one, names by paths that lead in here."""
+def _of_other(queries: Queries, other: Row, place: Location, since: int | None) -> Iterator[str]:
+    """What another table names in here: by absolute paths, and by its own where its folder is around this one or it.
+
+    With `since`, only what it has added after that version.
+    """
+    bounds = {"table_id": other["table_id"], "version": -1 if since is None else since}
+    for row in queries.rows("files_elsewhere", **bounds):
+        yield from files_named(row, place)
     around = place_of(other["location"])
     folder = "" if around == place.roots[-1] else below(place.roots[-1], around)
     if folder is None:
         return
     prefix = f"{folder}/" if folder else ""
-    for row in queries.rows("files_named", table_id=other["table_id"]):
+    named = queries.rows("files_named", table_id=other["table_id"]) if since is None else None
+    for row in queries.rows("files_added_since", **bounds) if named is None else named:
         for path in files_named(row, place):
             if path.startswith(prefix):
                 yield path.removeprefix(prefix)

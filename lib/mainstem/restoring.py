@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import orjson
 
-from mainstem.datafiles import missing, on_disk, vector_files
+from mainstem.datafiles import inside, missing, vector_files
 from mainstem.deltalog.location import open_location
 from mainstem.deltalog.protocol import FENCE, reader_features, writer_features
 from mainstem.errors import UnsupportedFeature, VersionNotFound
-from mainstem.identity import app_key, is_absolute
+from mainstem.identity import app_key
 from mainstem.model import FIRST_SEQ, Action, AddFile, DomainMetadata, Metadata, RemoveFile
 from mainstem.rows import ADDS
 from mainstem.snapshot import Snapshot
@@ -32,12 +32,14 @@ def restored_actions(then: Snapshot, now: Snapshot, *, location: str) -> list[Ac
     """Remove what came since, add what went since, and put metadata back where it differs; as Delta's RESTORE does.
 
     What must only grow stays as it is: the protocol, ids of columns, high water marks of identity columns and of rows.
-    Raises `VersionNotFound` if a data file or deletion vector that must come back is gone: a vacuum has taken it.
+    Raises `VersionNotFound` if a data file or deletion vector that must come back is gone: a vacuum has taken it. Who
+    calls holds the older version by a lease, so that no vacuum takes one of them from now on.
     """
     wanted, present = _files(then), _files(now)
     back = [add for key, add in wanted.items() if key not in present]
     gone = [add for key, add in present.items() if key not in wanted]
     _require_features(then, now)
+    _await_vacuum(then)
     _require_present(then, back, location)
     moment = int(time.time() * 1000)
     actions: list[Action] = []
@@ -111,10 +113,16 @@ def _files(snapshot: Snapshot) -> dict[bytes, AddFile]:
     return found
 
 
+def _await_vacuum(then: Snapshot) -> None:
+    """Wait for a vacuum that began to delete before it could see the lease: it has the head locked meanwhile."""
+    with then.store.writing() as queries:
+        queries.row("head_lock", table_id=then.table_id)
+
+
 def _require_present(then: Snapshot, adds: Sequence[AddFile], location: str) -> None:
-    # Another table's file, named by an absolute path: whether it is there shows when it is read.
+    # A file elsewhere, named by an absolute path: whether it is there shows when it is read.
     place = open_location(location)
-    wanted = {add.path: on_disk(add.path) for add in adds if not is_absolute(add.path)}
+    wanted = {add.path: name for add in adds for name in inside(add.path, place)}
     for add in adds:
         if add.deletion_vector:
             wanted |= {path: path for path in vector_files(add.deletion_vector, place)}

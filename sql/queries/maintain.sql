@@ -1,7 +1,7 @@
 -- What may be forgotten, and what must stay.
 
 -- name: table_with_properties
-SELECT t.table_id, t.name, t.location, t.authority, t.properties, h.current_version, h.published_version,
+SELECT t.table_id, t.name, t.location, t.authority, t.created_at, t.properties, h.current_version, h.published_version,
        h.min_readable_version, h.foreign_version
 FROM dl_tables AS t
 JOIN dl_table_heads AS h ON h.table_id = t.table_id
@@ -60,6 +60,13 @@ WHERE r.table_id = :table_id AND r.deletion_timestamp >= :since;
 SELECT path, deletion_vector FROM dl_add_files
 WHERE table_id = :table_id AND version <= :version AND (removed_version IS NULL OR removed_version > :version);
 
--- name: files_of_others  (what other tables name by absolute paths, as shallow clones do)
+-- name: files_added_since
+SELECT path, deletion_vector FROM dl_add_files WHERE table_id = :table_id AND version > :version;
+
+-- name: files_elsewhere  (what another table names by absolute paths, as shallow clones do)
 SELECT path, deletion_vector FROM dl_add_files
-WHERE table_id <> :table_id AND (path LIKE '/%' OR path LIKE '%:/%' OR deletion_vector LIKE '%"p"%');
+WHERE table_id = :table_id AND version > :version
+  AND (path LIKE '/%' OR path LIKE '%:/%' OR deletion_vector LIKE '%"p"%');
+
+-- name: properties_said  (in all versions that can still be read)
+SELECT DISTINCT table_properties FROM dl_metadata_updates WHERE table_id = :table_id;

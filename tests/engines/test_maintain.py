@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from catalogs import change
 from tables import add, create, paths, remove, rows, run_sql
 from telemetry import Telemetry
 
 from mainstem import Catalog, ForeignCommit, Table, UsageError, VersionNotFound
+from mainstem.datafiles import delete_files
 from mainstem.leases import Leases
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
@@ -129,6 +134,172 @@ def test_vacuum_follows_no_link_and_deletes_nothing_outside(table: Table, tmp_pa
     table.commit([remove("e", path=elsewhere)], operation="DELETE")
     table.vacuum()
     assert (outside / "precious.parquet").exists()
+
+
+def test_vacuum_keeps_live_files_however_their_paths_are_spelled(catalog: Catalog, tmp_path: Path) -> None:
+    table = create(catalog, tmp_path, delta__enableDeletionVectors="true")
+    (tmp_path / "alias").symlink_to(tmp_path / "sales.orders")
+    for name in ("one", "two", "three", "four", "five", "marked", "gone"):
+        put(tmp_path, name)
+    vector = tmp_path / "sales.orders" / "ab" / "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    vector.parent.mkdir()
+    vector.write_bytes(b"x")
+    os.utime(vector, (LONG_AGO, LONG_AGO))
+    absolute = {"storageType": "p", "pathOrInlineDv": f"file:{tmp_path}/alias/day=2026-11-18/marked.parquet"}
+    beside = {"storageType": "u", "pathOrInlineDv": "./ab/.^-aqEH.-t@S}K{vb[*k^"}
+    counted = {"offset": 1, "sizeInBytes": 34, "cardinality": 1}
+    folder = "day=2026-11-18"
+    spelled = [
+        add("one", path=f"./{folder}/one.parquet", deletionVector={**absolute, **counted}),
+        add("two", path=f"{folder}//two.parquet", deletionVector={**beside, **counted}),
+        add("three", path=f"sub/../{folder}/three.parquet"),
+        add("four", path=f"{folder}/%2E/four.parquet"),
+        add("five", path=f"file:{tmp_path}/alias/{folder}/five.parquet"),
+    ]
+    table.commit(spelled, operation="CLONE")
+    table.vacuum()
+    assert on_disk(tmp_path) == {"one", "two", "three", "four", "five", "marked"}
+    assert vector.exists()
+
+
+def test_vacuum_keeps_what_a_restore_brings_back_after_it_has_looked(
+    catalog: Catalog, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainstem.maintain.refuse_outside_commits", lambda *_: table.restore(version=1))
+    assert {Path(path).stem for path in table.vacuum().paths} == {"c"}
+    assert on_disk(tmp_path) == {"a", "b", "d"}
+    assert paths(table) == {"a", "b"}
+    restoring = catalog.transaction()
+    monkeypatch.setattr(
+        "mainstem.maintain.refuse_outside_commits", lambda *_: restoring.table("sales.orders").restore(version=3)
+    )
+    table.vacuum(retention_hours=0, short_retention="allow")  # whose lease is there, and whose commit is not
+    restoring.commit()
+    assert paths(table) == {"b", "d"} <= on_disk(tmp_path)
+
+
+def test_a_restore_that_comes_while_files_are_deleted_waits_and_finds_them_gone(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def restore() -> None:
+        try:
+            said.append(f"restored as {table.restore(version=1).version}")
+        except VersionNotFound as error:
+            said.append(error.message)
+
+    other = threading.Thread(target=restore)
+
+    def deleting(*given: Any) -> int:
+        other.start()
+        other.join(timeout=0.5)  # so long a restore that did not wait would have had for its look and its commit
+        return delete_files(*given)
+
+    monkeypatch.setattr("mainstem.maintain.delete_files", deleting)
+    table.vacuum()
+    other.join()
+    assert len(said) == 1
+    assert "files are gone" in said[0]
+    assert paths(table) == {"b", "d"} <= on_disk(tmp_path)
+
+
+def test_a_restore_looks_for_files_of_the_table_by_any_spelling(catalog: Catalog, tmp_path: Path) -> None:
+    table = create(catalog, tmp_path)
+    spelled = {
+        "a": f"file:{tmp_path}/sales.orders/day=2026-11-18/a.parquet",
+        "b": "./day=2026-11-18//b.parquet",
+        "c": f"file:{tmp_path}/elsewhere.parquet",
+    }
+    table.commit([add(name, path=path) for name, path in spelled.items()], operation="CLONE")
+    table.commit([remove(name, path=path) for name, path in spelled.items()], operation="DELETE")
+    put(tmp_path, "b")
+    with pytest.raises(VersionNotFound, match=r"1 of its files are gone, file:.*/a\.parquet"):
+        table.restore(version=1)
+    put(tmp_path, "a")
+    assert table.restore(version=1).version == 3
+
+
+def test_vacuum_looks_again_before_each_few_files(
+    catalog: Catalog, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = create(catalog, tmp_path, name="clone")
+    monkeypatch.setattr("mainstem.maintain._BATCH", 1)
+    first: list[str] = []
+
+    def naming_the_rest(seconds: float) -> None:
+        """Between two batches a table of the catalog takes the files that are still there."""
+        left = {"a", "c"} & on_disk(tmp_path)
+        if not first:
+            first.extend(left)
+            root = (tmp_path / "sales.orders").as_uri()
+            clone.commit([add(name, path=f"{root}/day=2026-11-18/{name}.parquet") for name in left], operation="CLONE")
+
+    monkeypatch.setattr("mainstem.maintain.time", SimpleNamespace(monotonic=time.monotonic, sleep=naming_the_rest))
+    assert table.vacuum().files == 1
+    assert on_disk(tmp_path) == {"b", "d", *first}
+    assert len(first) == 1
+
+
+def days_ago(days: float) -> datetime:
+    return datetime.now(UTC) - timedelta(days=days)
+
+
+def test_a_longer_retention_is_kept_after_versions_have_expired_or_is_refused(catalog: Catalog, tmp_path: Path) -> None:
+    table = create(catalog, tmp_path)
+    for name in ("old", "lately", "live"):
+        put(tmp_path, name)
+    table.commit([add("old"), add("lately"), add("live")], operation="WRITE")
+    for name, days in (("old", 40), ("lately", 10)):
+        at = int(days_ago(days).timestamp() * 1000)
+        table.commit([remove(name, deletionTimestamp=at)], operation="DELETE", read_version=table.version)
+    change(catalog, "UPDATE dl_tables SET created_at = :at", at=days_ago(100))
+    table.expire(before_version=3)
+    assert [path for (path,) in rows(catalog, "SELECT path FROM dl_remove_files WHERE version < 3")] == []
+    table.commit([add("more")], operation="WRITE")
+    table.expire(before_version=4)
+    table.vacuum(retention_hours=20 * 24)
+    assert on_disk(tmp_path) == {"lately", "live"}
+    with pytest.raises(UsageError, match="the catalog surely knows the last 720 hours"):
+        table.vacuum(retention_hours=50 * 24)
+    change(catalog, "UPDATE dl_table_versions SET committed_at = :at WHERE version = 4", at=days_ago(60))
+    table.vacuum(retention_hours=50 * 24)  # all that was removed since is in versions that are there
+    assert on_disk(tmp_path) == {"lately", "live"}
+    table.vacuum()
+    assert on_disk(tmp_path) == {"live"}
+
+
+def test_of_the_time_before_an_import_the_tables_own_retention_is_known(catalog: Catalog, tmp_path: Path) -> None:
+    table = create(catalog, tmp_path)
+    put(tmp_path, "unknown")
+    for name in "ab":
+        table.commit([add(name)], operation="WRITE")
+    table.expire(before_version=2)
+    with pytest.raises(UsageError, match="the catalog surely knows the last 168 hours"):
+        table.vacuum(retention_hours=20 * 24)
+    assert on_disk(tmp_path) == {"unknown"}
+    table.vacuum(retention_hours=20 * 24, short_retention="allow")
+    assert on_disk(tmp_path) == set()
+
+
+def test_a_retention_that_was_raised_after_versions_had_expired_is_not_taken_for_covered(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    put(tmp_path, "unknown")
+    for name in "ab":
+        table.commit([add(name)], operation="WRITE")
+    table.expire(before_version=2)
+    change(catalog, "UPDATE dl_tables SET created_at = :at", at=days_ago(1000))
+    body = json.loads((Path(table.location) / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[2])
+    assert list(body) == ["metaData"]
+    body["metaData"]["configuration"] |= {"delta.deletedFileRetentionDuration": "interval 90 days"}
+    table.commit([body], operation="SET TBLPROPERTIES")
+    for hours in (None, 80 * 24):
+        with pytest.raises(UsageError, match=r"2160 hours reaches back|shorter than the 2160 hours"):
+            table.vacuum(retention_hours=hours)
+    change(catalog, "UPDATE dl_table_versions SET committed_at = :at WHERE version = 2", at=days_ago(91))
+    assert table.vacuum().files == 1
 
 
 def test_vacuum_is_refused_where_the_log_leads(table: Table) -> None:

@@ -79,6 +79,15 @@ def test_vacuum_is_part_of_the_round_when_asked_for(table: Table) -> None:
         table.maintain(retention_hours=1)
 
 
+def test_a_round_says_so_where_vacuum_would_have_to_keep_what_is_forgotten(table: Table) -> None:
+    done = table.maintain(expire_days=50, vacuum=True, retention_hours=49 * 24)
+    assert (outcomes(done)["expire"], done.exit_code) == ("done", 0)  # what removed them lately is still there
+    table.expire(before_version=10)
+    done = table.maintain(vacuum=True, retention_hours=49 * 24)
+    assert (outcomes(done)["vacuum"], done.exit_code) == ("failed", UsageError.exit_code)
+    assert "reaches back beyond version 10" in done.tasks[-1].said
+
+
 def test_of_a_table_whose_log_leads_only_versions_expire(table: Table) -> None:
     table.rollback()
     before = log_files(table)

@@ -81,6 +81,14 @@ def retention_ms(properties: Properties, name: str) -> int | None:
     return None if text is None else milliseconds(text, name=name)
 
 
+def removes_kept_ms(properties: Properties) -> int:
+    """How long the catalog remembers what versions have removed that can no longer be read, in milliseconds.
+
+    A vacuum may be asked for more than the table's own retention: as far back as the log is read, it is told what.
+    """
+    return max(retention_ms(properties, name) or 0 for name in (FILE_RETENTION, LOG_RETENTION))
+
+
 def milliseconds(text: str, *, name: str) -> int:
     """An interval as Delta's properties write it, such as `interval 1 week`. Months and years have no fixed length."""
     rest = text.strip().lower()

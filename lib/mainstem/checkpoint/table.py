@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NoReturn
 
+from mainstem import observe
 from mainstem.checkpoint import properties as said
 from mainstem.checkpoint.plan import TopFormat
 from mainstem.checkpoint.state import open_state
 from mainstem.checkpoint.writing import WrittenCheckpoint, write_state
 from mainstem.deltalog.protocol import refuse_unwritable, supports
 from mainstem.deltalog.writing import LogWriter
-from mainstem.errors import TableNotFound, UsageError
+from mainstem.errors import TableNotFound, UsageError, told
 from mainstem.snapshot import Snapshot, open_snapshot
 from mainstem.store import Row, Store
 from mainstem.versions import to_millis
@@ -34,7 +36,8 @@ def write_checkpoint(
 
     Raises UsageError, with nothing written, for a version that is not published, for a table whose log leads, and for a
     version that the table protects from checkpoints; UnsupportedFeature for a table that we cannot write. `top` is the
-    format of a v2 checkpoint's top file.
+    format of a v2 checkpoint's top file. A large one is written by `spark`, or by the catalog's session if it has one;
+    if that one fails at it, then by this process as if there were none.
     """
     row = published_table(store, table)
     if not 0 <= version <= row["published_version"]:
@@ -52,7 +55,14 @@ def write_checkpoint(
     with store.reading() as queries:
         now_ms = to_millis(queries.now())
     state = open_state(snapshot, now_ms=now_ms)
-    return write_state(state, writer=writer or LogWriter.open(row["location"]), top=top, spark=spark)
+    writer = writer or LogWriter.open(row["location"])
+    session = store.session() if spark is None else None
+    if session is not None:
+        try:
+            return write_state(state, writer=writer, top=top, spark=session)
+        except Exception as error:  # noqa: BLE001  it may have been stopped, or have no driver for the database
+            observe.event("checkpoint.not_by_spark", level=logging.WARNING, table=table, error=told(error))
+    return write_state(state, writer=writer, top=top, spark=spark)
 
 
 def published_table(store: Store, table: str) -> Row:

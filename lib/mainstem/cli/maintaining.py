@@ -10,7 +10,7 @@ import typer
 from mainstem.cli.frame import MOST_DAYS, MOST_HOURS, CatalogOption, JsonOption, NameArgument, app, finite, merge
 from mainstem.cli.recovering import repair_tables, report_of
 from mainstem.errors import UsageError, ValidationFailed, worst_code
-from mainstem.validate import Form, Report
+from mainstem.validate import Form, Report, require_form
 
 Against = Literal["log"]
 
@@ -27,7 +27,8 @@ def validate(
         Form, typer.Option(help="Where: on this machine, in Spark, or by the table's size where a session is there.")
     ] = "auto",
     snapshots: Annotated[
-        Literal["sample", "all"], typer.Option(help="At which versions Delta's own snapshot is compared, in Spark.")
+        Literal["sample", "all"],
+        typer.Option(help="At which versions Delta's own snapshot is compared; all needs Spark."),
     ] = "sample",
     suite: Annotated[
         list[str] | None, typer.Option(help="A suite of expectations for the table's data; may be repeated.")
@@ -48,11 +49,13 @@ def validate(
             "--repair validates by rules of its own: --engine, --snapshots, --suite and --docs do not go with it.",
             hint="Nothing was changed. Repair first, then validate with them.",
         )
+    require_form(engine, snapshots)
     frame = merge(ctx.obj, catalog, json)
     if repair:
         repair_tables(frame, name, dry_run=dry_run)
         return
-    with frame.catalog(needs_spark=engine == "spark" or docs is not None or bool(suite)) as opened:
+    needs_spark = engine == "spark" or snapshots == "all" or docs is not None or bool(suite)
+    with frame.catalog(needs_spark=needs_spark) as opened:
 
         def validated(each: str) -> Report:
             into = _docs_of(docs, each, many=name is None)
@@ -138,7 +141,11 @@ def vacuum(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
     allow_short_retention: Annotated[
-        bool, typer.Option("--allow-short-retention", help="Below the table's own retention, too.")
+        bool,
+        typer.Option(
+            "--allow-short-retention",
+            help="Below the table's own retention, too, and beyond the removes that the catalog remembers.",
+        ),
     ] = False,
     catalog: CatalogOption = None,
     json: JsonOption = False,
