@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -112,6 +113,12 @@ def lose_a_data_file(case: Case) -> None:
     (case.root / case.files[0]).unlink()
 
 
+def lose_a_file_named_by_its_whole_address(case: Case) -> None:
+    file = case.root / "by address.parquet"
+    body = {"path": file.as_uri(), "partitionValues": {}, "size": 9, "modificationTime": 1, "dataChange": True}
+    case.table.commit([{"add": {**body, "stats": '{"numRecords":1}'}}], operation="WRITE")
+
+
 def cut_a_data_file(case: Case) -> None:
     file = case.root / case.files[0]
     file.write_bytes(file.read_bytes()[:-1])
@@ -123,6 +130,55 @@ def write_a_checkpoint_that_lacks_a_file(case: Case) -> None:
     rows = pq.read_table(file)
     keep = [row["add"] is None or row["add"]["path"] != case.files[0] for row in rows.to_pylist()]
     pq.write_table(rows.filter(pa.array(keep)), file)
+
+
+def checkpoint_with(case: Case, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+    """A checkpoint whose files say otherwise in what `change` makes of each."""
+    DeltaTable(case.root).create_checkpoint()
+    [file] = (case.root / "_delta_log").glob("*.checkpoint.parquet")
+    found = pq.read_table(file)
+    rows = [
+        row if row["add"] is None else {**row, "add": {**row["add"], **change(row["add"])}} for row in found.to_pylist()
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, found.schema), file)
+
+
+def checkpoint_other_partition_values(case: Case) -> None:
+    checkpoint_with(case, lambda add: {"partitionValues": [("id", "7")]})
+
+
+def checkpoint_other_statistics(case: Case) -> None:
+    def change(add: dict[str, Any]) -> dict[str, Any]:
+        stats = json.loads(add["stats"])
+        return {"stats": json.dumps({**stats, "maxValues": {"id": 1000}, "nullCount": {"id": 1}})}
+
+    checkpoint_with(case, change)
+
+
+def checkpoint_other_cardinality(case: Case) -> None:
+    features = ["deletionVectors"]
+    protocol = {
+        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features,
+        "writerFeatures": [*features, "appendOnly", "invariants", "inCommitTimestamp"],
+    }  # fmt: skip
+    [path] = case.files_of(1)
+    inline = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+    vector = {"storageType": "i", "pathOrInlineDv": inline, "sizeInBytes": 40, "cardinality": 6}
+    size = (case.root / path).stat().st_size
+    file = {"path": path, "partitionValues": {}, "size": size, "dataChange": True}
+    case.table.commit(
+        [
+            {"protocol": protocol}, {"remove": {**file, "deletionTimestamp": 1}},
+            {"add": {**file, "modificationTime": 1, "stats": '{"numRecords":10}', "deletionVector": vector}},
+        ],
+        operation="DELETE",
+    )  # fmt: skip
+
+    def change(add: dict[str, Any]) -> dict[str, Any]:
+        found = add["deletionVector"]
+        return {"deletionVector": found and {**found, "cardinality": 5}}
+
+    checkpoint_with(case, change)
 
 
 def break_a_checkpoint(case: Case) -> None:
@@ -193,8 +249,12 @@ CORRUPTIONS: list[tuple[Corrupt, str, int | None, bool]] = [
     (commit_from_outside, "foreign_commit", 4, False),
     (write_half_a_commit, "unreadable_commit", 2, False),
     (lose_a_data_file, "data_file_missing", None, True),
+    (lose_a_file_named_by_its_whole_address, "data_file_missing", 4, True),
     (cut_a_data_file, "data_file_size", None, True),
     (write_a_checkpoint_that_lacks_a_file, "checkpoint_lacks_file", 3, True),
+    (checkpoint_other_partition_values, "checkpoint_differs", 3, True),
+    (checkpoint_other_statistics, "checkpoint_differs", 3, True),
+    (checkpoint_other_cardinality, "checkpoint_differs", 4, True),
     (break_a_checkpoint, "checkpoint_unreadable", 3, False),
     (lie_about_nulls, "statistics", 1, True),
     (swap_the_protocol, "differs", 0, False),

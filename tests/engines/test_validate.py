@@ -6,14 +6,18 @@ import json
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from corruptions import CORRUPTIONS, Case, Corrupt
+from deltalake import DeltaTable, write_deltalake
 from tables import add, create, run_sql
 
-from mainstem import Catalog, EngineBusy, Table
+from mainstem import Catalog, EngineBusy, Table, UsageError
 from mainstem.cli import main
 from mainstem.snapshot import no_session
 from mainstem.validate import validate
@@ -59,6 +63,64 @@ def test_a_version_that_waits_for_publishing_is_a_warning_with_the_next_step(
     waiting = [finding for finding in findings if finding.check == "published_in_time"]
     assert [(finding.version, finding.severity) for finding in waiting] == [(1, "warning")]
     assert "mainstem publish sales.orders" in waiting[0].message
+
+
+def test_a_checkpoint_that_another_engine_has_written_passes(catalog: Catalog, tmp_path: Path) -> None:
+    moment = datetime(2026, 10, 25, 0, 30, 0, 123456, UTC)
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2, 3]), "part": pa.array(["a b", None, "é"]), "day": pa.array([date(2026, 1, 1)] * 3),
+            "at": pa.array([moment] * 3, pa.timestamp("us", "UTC")), "amount": pa.array([Decimal("0.30")] * 3),
+            "rough": pa.array([0.1, None, 2.5], pa.float32()), "text": pa.array(["x" * 40] * 3),
+            "local": pa.array([moment.replace(tzinfo=None)] * 3, pa.timestamp("us")),
+            "in": pa.array([{"n": 1}, {"n": None}, {"n": 3}]), "when": pa.array([moment, None, moment]),
+        }
+    )  # fmt: skip
+    write_deltalake(tmp_path / "t", rows, partition_by=["part", "day", "when"])
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    catalog.import_table(str(tmp_path / "t"), name="t")
+    assert list(catalog.table("t").validate().findings) == []
+
+
+def test_statistics_that_are_no_object_are_told_and_stop_nothing(case: Case) -> None:
+    case.sql("UPDATE dl_add_files SET stats = '[1]' WHERE table_id = $ID AND version = 1")
+    report = case.table.validate()
+    found = [(each.severity, each.version, each.path) for each in report.findings if each.check == "statistics"]
+    assert found == [("warning", 1, case.files_of(1)[0])]
+    assert "orphans_counted" in report.checks
+
+
+def test_a_file_named_by_its_whole_address_is_looked_for_in_the_tables_folder(case: Case, tmp_path: Path) -> None:
+    for file in (case.root / "by address.parquet", tmp_path / "elsewhere.parquet"):
+        body = {"path": file.as_uri(), "partitionValues": {}, "size": 3, "modificationTime": 1, "dataChange": True}
+        case.table.commit([{"add": {**body, "stats": '{"numRecords":1}'}}], operation="WRITE")
+    (case.root / "by address.parquet").write_bytes(b"abc")
+    assert list(case.table.validate().findings) == []
+    (case.root / "by address.parquet").write_bytes(b"abcd")
+    [found] = case.table.validate().findings
+    assert (found.check, found.version, found.catalog, found.log) == ("data_file_size", 4, 3, 4)
+
+
+def test_all_snapshots_need_spark_and_are_never_passed_over(case: Case, catalog_uri: str) -> None:
+    with pytest.raises(UsageError, match="needs Spark") as refused:
+        case.table.validate(engine="driver", snapshots="all")
+    assert "spark or auto" in str(refused.value)
+    with pytest.raises(UsageError):
+        validate(case.catalog.store, "orders", session=no_session, snapshots="all")
+    case.catalog.close()
+    assert main(["validate", "--all", "--engine", "driver", "--snapshots", "all", "--catalog", catalog_uri]) == 2
+
+
+def test_the_command_starts_a_session_for_all_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start(name: str) -> None:
+        started.append(name)
+        raise UsageError("there is no JVM here.")
+
+    monkeypatch.setattr("mainstem.session.build_session", start)
+    assert main(["validate", "orders", "--snapshots", "all", "--catalog", "sqlite:////nowhere/x.db"]) == 2
+    assert started == ["mainstem"]
 
 
 def leave_an_orphan(case: Case) -> None:

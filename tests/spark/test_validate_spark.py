@@ -8,8 +8,11 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from corruptions import CORRUPTIONS, Case, Corrupt, change_a_size_in_the_catalog, lose_a_data_file
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from spark_cases import odd_commits, write_log
 from tables import run_sql
@@ -17,11 +20,16 @@ from tables import run_sql
 from mainstem import Catalog, open_catalog
 from mainstem.cli import main
 from mainstem.validate import Report
+from mainstem.validate.distributed.states import checkpoints_equal
 
 pytestmark = pytest.mark.spark
 # What Delta says of the log, nobody can say without Spark.
 _SPARK_ALONE = {"snapshots_equal_delta"}
-_EVERY_RUN = {"change_a_size_in_the_log", "flip_a_byte", "open_a_span", "write_a_checkpoint_that_lacks_a_file"}
+_EVERY_RUN = {
+    "change_a_size_in_the_log", "checkpoint_other_cardinality", "checkpoint_other_partition_values",
+    "checkpoint_other_statistics", "flip_a_byte", "lose_a_file_named_by_its_whole_address", "open_a_span",
+    "write_a_checkpoint_that_lacks_a_file",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -73,7 +81,7 @@ def test_both_forms_tell_the_same_of_a_corruption(
 
 def test_a_good_table_passes_in_spark_on_every_engine(catalog: Catalog, tmp_path: Path, spark: SparkSession) -> None:
     case = Case(catalog, tmp_path)
-    report = case.table.validate(engine="spark", snapshots="all")
+    report = case.table.validate(snapshots="all")  # which is enough to need Spark
     assert list(report.findings) == []
     assert report.success
     assert report.engine == "spark"
@@ -172,3 +180,56 @@ def test_a_deletion_vector_that_is_none_is_told_by_a_task_too(
     case.sql("UPDATE dl_add_files SET deletion_vector = 'u?' WHERE table_id = $ID AND version = 1")
     found = case.table.validate(engine="spark").findings
     assert any(each.check == "data_files_present" and "none of Delta's" in each.message for each in found), found
+
+
+def test_a_state_that_has_statistics_as_columns_alone_is_the_same_and_what_is_wrong_there_is_told(
+    sqlite: Catalog, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainstem.validate.suiteruns.suites_on_frames", lambda: iter(()))
+    root = tmp_path / "typed"
+    spark.sql(
+        f"""CREATE TABLE delta.`{root}` (id INT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, amount DECIMAL(9,2),
+        rough FLOAT, text STRING, nested STRUCT<n: BIGINT>, part TIMESTAMP) USING delta PARTITIONED BY (part)
+        TBLPROPERTIES (delta.checkpoint.writeStatsAsJson = false, delta.checkpoint.writeStatsAsStruct = true,
+        delta.checkpointInterval = 1)"""
+    )
+    spark.sql(
+        f"""INSERT INTO delta.`{root}` SELECT 1, TIMESTAMP '2026-10-25 02:30:00.123456',
+        TIMESTAMP_NTZ '2026-01-01 00:00:00.5', DATE '2026-01-01', 0.30, 0.1, repeat('x', 40), named_struct('n', 5),
+        TIMESTAMP '2026-01-01 00:00:00.25'"""
+    )
+    sqlite.import_table(str(root), name="typed")
+    table = sqlite.table("typed")
+    for engine in ("driver", "spark"):
+        assert list(table.validate(engine=engine).findings) == []
+    for file in (root / "_delta_log").glob("*1.checkpoint.parquet"):
+        found = pq.read_table(file, coerce_int96_timestamp_unit="us")
+        rows = found.to_pylist()
+        for row in rows:
+            if row["add"]:
+                row["add"]["stats_parsed"]["numRecords"] = 2
+                row["add"]["stats_parsed"]["maxValues"]["amount"] += 1
+        pq.write_table(pa.Table.from_pylist(rows, found.schema), file)
+        file.with_name(f".{file.name}.crc").unlink()
+    by_driver, by_spark = table.validate(engine="driver"), table.validate(engine="spark")
+    assert told(by_spark) == told(by_driver)
+    assert {found.column for found in by_driver.findings} == {"stats.numRecords", "stats.maxValues.amount"}
+    assert "snapshots_equal_delta" in {found.check for found in by_spark.findings}
+
+
+def test_a_checkpoint_in_parts_is_whole_though_no_part_has_all_columns(
+    sqlite: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainstem.validate.distributed.CHECKS", (checkpoints_equal,))
+    monkeypatch.setattr("mainstem.validate.suiteruns.suites_on_frames", lambda: iter(()))
+    case = Case(sqlite, tmp_path)
+    DeltaTable(case.root).create_checkpoint()
+    [file] = (case.root / "_delta_log").glob("*.checkpoint.parquet")
+    whole = pq.read_table(file)
+    file.unlink()
+    files = [row["add"] is not None for row in whole.to_pylist()]
+    others = whole.filter(pa.array([not each for each in files]))
+    for number, part in enumerate((whole.filter(pa.array(files)).select(["add"]), others.drop_columns(["add"])), 1):
+        name = file.name.replace(".parquet", f".{number:010d}.{2:010d}.parquet")
+        pq.write_table(part, file.with_name(name))
+    assert list(case.table.validate(engine="spark").findings) == []

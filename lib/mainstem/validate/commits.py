@@ -15,12 +15,12 @@ from mainstem.model import Action, AddFile, RemoveFile
 from mainstem.recorded import RecordedVersion, recorded
 from mainstem.validate.described import described_differences, of_actions, of_snapshot
 from mainstem.validate.laid import differences
+from mainstem.validate.livefields import FIELDS, differing
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
+from mainstem.validate.typed import typed_columns
 
 _BATCH = 200
-# Columns of a file in which every checkpoint repeats what its commit said. Maps and statistics may be spelled anew.
-CHECKPOINT_COLUMNS = ("size_bytes", "modification_time", "base_row_id", "default_row_commit_version")
 
 
 def log_ends_with_the_catalog(subject: Subject) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def other_bytes(whose: str, version: int, recorded: str | None, in_log: str | No
 
 
 def checkpoints_equal(subject: Subject) -> Iterator[Finding]:
-    """Every checkpoint of the log can be read, has exactly the live files of its version, and describes the table."""
+    """Every checkpoint of the log can be read, has the live files of its version as they were, describes the table."""
     for checkpoint in subject.checkpoints():
         name, version = checkpoint.files[0].name, checkpoint.version
         theirs: dict[bytes, AddFile] = {}
@@ -131,16 +131,16 @@ def checkpoints_equal(subject: Subject) -> Iterator[Finding]:
             continue
         with subject.store.reading() as queries:
             rows = queries.rows("adds_at", table_id=subject.table_id, version=version)
+        columns = typed_columns(subject.at(version))
         ours = {bytes(row["file_key"]): row for row in rows}
         for key in ours.keys() - theirs.keys():
             yield checkpoint_lacks(name, version, ours[key]["path"])
         for key in theirs.keys() - ours.keys():
             yield checkpoint_has_more(name, version, theirs[key].path)
         for key in ours.keys() & theirs.keys():
-            for column in CHECKPOINT_COLUMNS:
-                left, right = ours[key][column], getattr(theirs[key], column)
-                if left != right:
-                    yield checkpoint_differs(name, version, ours[key]["path"], column, left, right)
+            said = {field: getattr(theirs[key], field) for field in FIELDS}
+            for column, left, right in differing(ours[key], said, columns):
+                yield checkpoint_differs(name, version, ours[key]["path"], column, left, right)
         yield from checkpoint_describes(subject, name, version, others)
 
 

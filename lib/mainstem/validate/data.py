@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from mainstem.checkpoint import properties as said
-from mainstem.datafiles import inside, list_files, on_disk, vector_files
-from mainstem.identity import is_absolute
+from mainstem.datafiles import inside, list_files, vector_files
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
+from mainstem.validate.typed import TypedColumns, is_above, is_number, leaves, typed_columns
 
 
 def data_files_present(subject: Subject) -> Iterator[Finding]:
@@ -22,8 +20,8 @@ def data_files_present(subject: Subject) -> Iterator[Finding]:
     """
     there = {file.path: file.size_bytes for file in list_files(subject.place)}
     for row in subject.snapshot.iter_files():
-        if not is_absolute(row["path"]):
-            yield from file_found(row["version"], row["path"], row["size_bytes"], there.get(on_disk(row["path"])))
+        for name in inside(row["path"], subject.place):
+            yield from file_found(row["version"], row["path"], row["size_bytes"], there.get(name))
         if row["deletion_vector"]:
             for path in vector_files(row["deletion_vector"], subject.place):
                 if path not in there:
@@ -79,46 +77,35 @@ def orphans(count: int, size_bytes: int, first: str) -> Iterator[Finding]:
 
 def statistics_sane(subject: Subject) -> Iterator[Finding]:
     """Minimum ≤ maximum, and no more nulls than rows; that rows are not counted is a warning."""
+    columns = typed_columns(subject.snapshot)
     for row in subject.snapshot.iter_files():
-        yield from statistics_of(row["version"], row["path"], row["num_records"], row["stats"])
+        yield from statistics_of(row["version"], row["path"], row["num_records"], row["stats"], columns)
 
 
-def statistics_of(version: int, path: str, records: int | None, text: str | None) -> Iterator[Finding]:
-    """What is wrong with the statistics of one file."""
+def statistics_of(
+    version: int, path: str, records: int | None, text: str | None, columns: TypedColumns
+) -> Iterator[Finding]:
+    """What is wrong with the statistics of one file, as far as its columns have types by which values compare."""
     place: dict[str, Any] = {"version": version, "path": path}
     if records is None:
         yield Finding("statistics", "warning", "it does not say how many rows it has", **place)
         return
-    try:
-        stats = orjson.loads(text or "")
-    except orjson.JSONDecodeError:
-        yield Finding("statistics", "warning", "its statistics are no JSON", **place, column="stats")
+    stats = columns.read(text)
+    if stats is None:
+        yield Finding("statistics", "warning", "its statistics are no JSON object", **place, column="stats")
         return
-    for column, nulls in _leaves(stats.get("nullCount")):
-        if isinstance(nulls, int) and not 0 <= nulls <= records:
+    for names, nulls in leaves(stats.get("nullCount")):
+        if is_number(nulls) and not 0 <= nulls <= records:
+            name = columns.name(names)
             yield Finding(
-                "statistics", "error", f"{column} is null {nulls} times in {records} rows", **place, column=column,
+                "statistics", "error", f"{name} is null {nulls} times in {records} rows", **place, column=name,
                 catalog=nulls,
             )  # fmt: skip
-    greatest = dict(_leaves(stats.get("maxValues")))
-    for column, least in _leaves(stats.get("minValues")):
-        most = greatest.get(column)
-        if _above(least, most):
+    greatest = dict(leaves(stats.get("maxValues")))
+    for names, least in leaves(stats.get("minValues")):
+        column = columns.find(names)
+        if column is not None and is_above(column, least, most := greatest.get(names)):
             yield Finding(
-                "statistics", "error", f"the minimum of {column} is above its maximum", **place, column=column,
-                catalog=f"{least} > {most}",
+                "statistics", "error", f"the minimum of {column.name} is above its maximum", **place,
+                column=column.name, catalog=f"{least} > {most}",
             )  # fmt: skip
-
-
-def _leaves(section: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(section, dict):
-        for name, value in section.items():
-            if isinstance(value, dict):
-                yield from _leaves(value, f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", value
-
-
-def _above(least: Any, most: Any) -> bool:
-    """Whether a minimum is above its maximum; values of two kinds cannot be compared."""
-    return type(least) is type(most) and isinstance(least, int | float | str) and bool(least > most)

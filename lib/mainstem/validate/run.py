@@ -71,12 +71,12 @@ def validate(
     `driver` looks at everything in this process, `spark` in DataFrames; `auto` takes Spark beyond the setting
     `validate_files`, if there is a session. With Spark, Delta's own reconstruction of the log is compared too, at a few
     versions or at all, and suites of expectations run: ours on what was compared, and on the table's `rows` those that
-    its properties name, `conf/expectations/` has under its name, or `suites` gives. A check that cannot be made is a
-    finding, and does not stop the next one; a table whose rows are too damaged to be opened is one, too.
+    its properties name, `conf/expectations/` has under its name, or `suites` gives. `docs` and all `snapshots` need
+    Spark: `auto` takes it then, whatever the table's size. A check that cannot be made is a finding, and does not stop
+    the next one; a table whose rows are too damaged to be opened is one, too.
     """
     started = datetime.now(UTC)
-    if engine not in ("auto", "driver", "spark"):
-        raise UsageError(f"{engine!r} is no engine for validate().", hint="Give auto, driver or spark.")
+    require_form(engine, snapshots)
     with observe.span("validate", table=name):
         listed = _listed(store, name)
         try:
@@ -86,7 +86,7 @@ def validate(
             if record:
                 _keep(listed, report)
             return report
-        form = _form(subject, engine, needs_spark=docs is not None)
+        form = _form(subject, engine, needs_spark=docs is not None or snapshots == "all")
         checks = distributed.CHECKS if form == "spark" else CHECKS
         try:
             findings: list[Finding] = []
@@ -109,6 +109,19 @@ def validate(
         _keep(subject, report)
     observe.event("validate.done", table=name, success=report.success, findings=len(report.findings), engine=form)
     return report
+
+
+def require_form(engine: str, snapshots: str) -> None:
+    """Raise `UsageError` where a validation of this form cannot do what is asked for."""
+    if engine not in ("auto", "driver", "spark"):
+        raise UsageError(f"{engine!r} is no engine for validate().", hint="Give auto, driver or spark.")
+    if snapshots not in ("sample", "all"):
+        raise UsageError(f"{snapshots!r} are no snapshots for validate().", hint="Give sample or all.")
+    if engine == "driver" and snapshots == "all":
+        raise UsageError(
+            "all snapshots are compared with Delta's own, which needs Spark, and the engine is to be the driver.",
+            hint="Nothing was checked. Give the engine spark or auto, or leave the snapshots out.",
+        )
 
 
 def _form(subject: Subject, engine: Form, *, needs_spark: bool) -> Literal["driver", "spark"]:

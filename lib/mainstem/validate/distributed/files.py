@@ -14,18 +14,20 @@ from mainstem.validate.distributed.tasks import (
     FOUND,
     LISTED,
     NAMED,
+    PLACED,
     VECTORS,
     CheckStatistics,
     ListFolders,
     NamedFiles,
+    PlaceFiles,
     VectorFiles,
 )
 from mainstem.validate.distributed.told import told
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
+from mainstem.validate.typed import typed_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
 _NAMED = (
@@ -33,7 +35,8 @@ _NAMED = (
     Column("deletion_vector", "string", "string"), Column("path_bucket", "int", "int32"),
 )  # fmt: skip
 _FOLDERS_PER_TASK = 16
-_ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
+# A path that is not how its file is called: it is absolute, has an escape, or a segment that says nothing.
+_SPELLED = r"^[A-Za-z][A-Za-z0-9+.-]*:/|%|(^|/)\.{0,2}(/|$)"
 
 
 def data_files_present(subject: Subject) -> Iterator[Finding]:
@@ -72,10 +75,13 @@ def _found(subject: Subject) -> DataFrame:
     """The live files with the size of the file of that name, null where there is none."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    live = _live(subject, "version", "path", "size_bytes", "num_records").withColumn("on_disk", _on_disk(F.col("path")))
+    live = _live(subject, "version", "path", "size_bytes", "num_records")
+    placed = live.select("version", "path", "size_bytes", "num_records").mapInArrow(
+        PlaceFiles(subject.place.uri), PLACED
+    )
     listed = _listing(subject).select("on_disk", F.col("size_bytes").alias("listed_bytes"))
-    joined = live.join(listed, "on_disk", "left").drop("on_disk")
-    return joined.withColumn("elsewhere", F.col("path").rlike(_ABSOLUTE))
+    joined = placed.join(listed, "on_disk", "left")
+    return joined.withColumn("elsewhere", F.col("on_disk").isNull()).drop("on_disk")
 
 
 def _listing(subject: Subject) -> DataFrame:
@@ -93,14 +99,6 @@ def _listed(subject: Subject) -> DataFrame:
     return here.unionByName(below).withColumnRenamed("path", "on_disk")
 
 
-def _on_disk(path: Expression) -> Expression:
-    """A relative path of the log as the file is called on disk: only escapes are decoded, a plus is a plus."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    decoded = F.try_url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
-    return F.when(path.contains("%"), F.coalesce(decoded, path)).otherwise(path)
-
-
 def orphans_counted(subject: Subject) -> Iterator[Finding]:
     """How many files no version names that the catalog knows. Young ones do not count: somebody may commit them yet."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -111,9 +109,10 @@ def orphans_counted(subject: Subject) -> Iterator[Finding]:
         for shape, columns in ((ADDS, _NAMED), (REMOVES, _NAMED), (CDC, _NAMED[:2]))
     ]
     rows = named[0].unionByName(named[1]).unionByName(named[2], allowMissingColumns=True)
-    odd = F.col("path").rlike(_ABSOLUTE) | F.col("deletion_vector").isNotNull()
-    by_name = rows.where(~F.col("path").rlike(_ABSOLUTE)).select(_on_disk(F.col("path")).alias("on_disk"))
-    known = by_name.unionByName(rows.where(odd).mapInArrow(NamedFiles(subject.place.uri), NAMED))
+    plain = ~F.col("path").rlike(_SPELLED)
+    by_name = rows.where(plain).select(F.col("path").alias("on_disk"))
+    odd = rows.where(~plain | F.col("deletion_vector").isNotNull())
+    known = by_name.unionByName(odd.mapInArrow(NamedFiles(subject.place.uri), NAMED))
     old = _listing(subject).where(F.col("modified_ms") < orphans_before(subject))
     lost = old.join(known, "on_disk", "left_anti")
     [row] = subject.collect(
@@ -125,7 +124,7 @@ def orphans_counted(subject: Subject) -> Iterator[Finding]:
 def statistics_sane(subject: Subject) -> Iterator[Finding]:
     """Minimum ≤ maximum, and no more nulls than rows; that rows are not counted is a warning."""
     rows = _live(subject, "version", "path", "num_records", "stats")
-    found = rows.mapInArrow(CheckStatistics(), FOUND)
+    found = rows.mapInArrow(CheckStatistics(typed_columns(subject.snapshot)), FOUND)
     yield from told(
         subject,
         found,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from mainstem import frames
@@ -24,15 +25,18 @@ from mainstem.validate.commits import (
     checkpoint_lacks,
 )
 from mainstem.validate.described import described_differences, of_actions, of_snapshot
-from mainstem.validate.distributed.tasks import AddKeys
+from mainstem.validate.distributed.tasks import DIFFERENT, AddKeys, CompareFiles
 from mainstem.validate.distributed.told import told
+from mainstem.validate.livefields import FIELDS, NUMBERS, TEXTS
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
+from mainstem.validate.typed import typed_columns
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
-# Columns in which every state repeats what the commit of a file said, with their keys there.
 _KEYS = {
     "size_bytes": "size",
     "modification_time": "modificationTime",
@@ -42,14 +46,16 @@ _KEYS = {
 _FILE_KEY = Column("file_key", "binary", "binary")
 _COLUMNS = (
     Column("path", "string", "string"), Column("dv_id", "string", "string"),
-    *(Column(name, "bigint", "int64") for name in _KEYS), _FILE_KEY,
+    *(Column(name, "bigint", "int64") for name in NUMBERS), *(Column(name, "string", "string") for name in TEXTS),
+    _FILE_KEY,
 )  # fmt: skip
 _OTHERS = ("protocol", "metaData", "txn", "domainMetadata")
+_BY = ("path", "dv_id", "column")
 _WORDS = 300
 
 
 def checkpoints_equal(subject: Subject) -> Iterator[Finding]:
-    """Every checkpoint of the log can be read, has exactly the live files of its version, and describes the table."""
+    """Every checkpoint of the log can be read, has the live files of its version as they were, describes the table."""
     for checkpoint in subject.checkpoints():
         name, version = checkpoint.files[0].name, checkpoint.version
         try:
@@ -64,15 +70,14 @@ def checkpoints_equal(subject: Subject) -> Iterator[Finding]:
             continue
 
         def finding(row: Any, name: str = name, version: int = version) -> Iterator[Finding]:
-            if not row["theirs"]:
+            if row["side"] == "catalog":
                 yield checkpoint_lacks(name, version, row["path"])
-            elif not row["ours"]:
+            elif row["side"] == "log":
                 yield checkpoint_has_more(name, version, row["path"])
             else:
-                for column, left, right in row["columns"]:
-                    yield checkpoint_differs(name, version, row["path"], column, left, right)
+                yield checkpoint_differs(name, version, row["path"], row["column"], row["catalog"], row["log"])
 
-        yield from told(subject, _unequal(subject, files, version), "checkpoint_differs", finding, by=("path", "dv_id"))
+        yield from told(subject, _unequal(subject, files, version), "checkpoint_differs", finding, by=_BY)
         yield from checkpoint_describes(subject, name, version, others)
 
 
@@ -81,11 +86,11 @@ def _read(subject: Subject, checkpoint: Checkpoint) -> tuple[DataFrame, list[Act
     names = [file.name for file in checkpoint.files]
     others = list(top_actions(subject.log, checkpoint)) if names[0].endswith(".json") else []
     sidecars = [f"{root}/{SIDECARS}/{name}" for name in checkpoint_sidecars(subject.log, checkpoint)]
-    parts = []
+    parts: list[DataFrame] = []
     if not others:
-        frame = spark.read.parquet(*(f"{root}/{name}" for name in names))
-        parts.append(frame)
-        others = _other_actions(subject, frame, checkpoint.version)
+        # Each by itself: a part has no column of what stands in others, and together they would have the first's.
+        parts = [spark.read.parquet(f"{root}/{name}") for name in names]
+        others = _other_actions(subject, parts, checkpoint.version)
     if sidecars:
         parts.append(spark.read.parquet(*sidecars))
     # Here, and not where it is used: whether there is a table in it is what makes a checkpoint readable.
@@ -95,13 +100,17 @@ def _read(subject: Subject, checkpoint: Checkpoint) -> tuple[DataFrame, list[Act
     return reduce(lambda left, right: left.unionByName(right), adds), others
 
 
-def _other_actions(subject: Subject, frame: DataFrame, version: int) -> list[Action]:
+def _other_actions(subject: Subject, parts: Sequence[DataFrame], version: int) -> list[Action]:
     """All that is not a file: a few rows, read by our own parser from the JSON that Spark makes of them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    there = [name for name in _OTHERS if name in frame.columns]
-    rows = frame.select(*there).where(F.expr(" OR ".join(f"{name} IS NOT NULL" for name in there)))
-    lines = [row["line"] for row in subject.collect(rows.select(F.to_json(F.struct(*there)).alias("line")))]
+    def of(part: DataFrame, there: Sequence[str]) -> DataFrame:
+        rows = part.select(*there).where(F.expr(" OR ".join(f"{name} IS NOT NULL" for name in there)))
+        return rows.select(F.to_json(F.struct(*there)).alias("line"))
+
+    known = [(part, [name for name in _OTHERS if name in part.columns]) for part in parts]
+    found = [of(part, there) for part, there in known if there]
+    lines = [row["line"] for row in subject.collect(frames.union(found))] if found else []
     return _parsed(lines, version, subject)
 
 
@@ -112,28 +121,44 @@ def _parsed(lines: Sequence[str], version: int, subject: Subject) -> list[Action
 
 
 def _adds(frame: DataFrame, prefix: str = "add.") -> DataFrame:
-    """The live files of a state, by the columns that can be compared. A column that it does not have is null."""
+    """The live files of a state, by what can be compared. A field that it does not have is null."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if prefix:
         frame = frame.where("add IS NOT NULL")
-        known = set(frame.select("add.*").columns)
+        known = frame.select("add.*").schema
     else:
-        known = set(frame.columns)
+        known = frame.schema
+
+    def said(key: str) -> Expression:
+        return F.col(f"{prefix}{key}") if key in known.names else F.lit(None)
+
     dv_id = F.lit(None).cast("string")
-    if "deletionVector" in known:
-        vector = F.col(f"{prefix}deletionVector")
+    if "deletionVector" in known.names:
+        vector = said("deletionVector")
         offset = F.when(vector["offset"].isNotNull(), F.concat(F.lit("@"), vector["offset"].cast("string")))
         dv_id = F.concat(vector["storageType"], vector["pathOrInlineDv"], F.coalesce(offset, F.lit("")))
-    values = [
-        (F.col(f"{prefix}{key}") if key in known else F.lit(None)).cast("bigint").alias(name)
-        for name, key in _KEYS.items()
-    ]
-    return frame.select(F.col(f"{prefix}path").alias("path"), dv_id.alias("dv_id"), *values)
+    return frame.select(
+        said("path").alias("path"), dv_id.alias("dv_id"),
+        *(said(key).cast("bigint").alias(name) for name, key in _KEYS.items()),
+        _as_json(known, "partitionValues", said).alias("partition_values"),
+        # Statistics may stand there as columns alone; then they are what the text would say.
+        F.coalesce(said("stats").cast("string"), _as_json(known, "stats_parsed", said)).alias("stats"),
+        _as_json(known, "deletionVector", said).alias("deletion_vector"),
+    )  # fmt: skip
+
+
+def _as_json(known: StructType, key: str, said: Callable[[str], Expression]) -> Expression:
+    """An object or a map of a state as the JSON that a commit would have; null where the state does not have it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if key not in known.names or known[key].dataType.typeName() not in ("struct", "map"):
+        return F.lit(None).cast("string")
+    return F.to_json(said(key), {"timeZone": "UTC"})
 
 
 def _unequal(subject: Subject, theirs: DataFrame, version: int) -> DataFrame:
-    """The files of a state and of the catalog at that version, joined: those that one side lacks, or that differ."""
+    """What a state and the catalog at that version do not say alike: a row for each file, and each column of a file."""
     from pyspark.sql import functions as F  # noqa: N812
 
     schema = ", ".join(f"{column.name} {column.spark}" for column in _COLUMNS)
@@ -144,27 +169,11 @@ def _unequal(subject: Subject, theirs: DataFrame, version: int) -> DataFrame:
         renamed = {column.name: f"{name}_{column.name}" for column in _COLUMNS if column is not _FILE_KEY}
         return frame.withColumnsRenamed(renamed).withColumn(name, F.lit(True))
 
-    joined = side(ours, "ours").join(side(keyed, "theirs"), "file_key", "full_outer")
-    pairs = F.filter(
-        F.array(
-            *(
-                F.struct(
-                    F.lit(name).alias("column"),
-                    F.col(f"ours_{name}").alias("left"),
-                    F.col(f"theirs_{name}").alias("right"),
-                )
-                for name in _KEYS
-            )
-        ),
-        lambda pair: ~pair["left"].eqNullSafe(pair["right"]),
-    )
-    both = F.col("ours").isNotNull() & F.col("theirs").isNotNull()
-    found = joined.select(
-        F.coalesce("ours_path", "theirs_path").alias("path"), F.coalesce("ours_dv_id", "theirs_dv_id").alias("dv_id"),
-        F.coalesce("ours", F.lit(False)).alias("ours"), F.coalesce("theirs", F.lit(False)).alias("theirs"),
-        F.when(both, pairs).alias("columns"),
-    )  # fmt: skip
-    return found.where("NOT ours OR NOT theirs OR size(columns) > 0")
+    joined = side(ours, "ours").join(side(keyed, "theirs"), "file_key", "full_outer").drop("file_key")
+    # Most texts are spelled alike: only the other ones are worth a look by Python.
+    same = reduce(and_, (F.col(f"ours_{name}").eqNullSafe(F.col(f"theirs_{name}")) for name in FIELDS))
+    there = F.col("ours").isNotNull() & F.col("theirs").isNotNull()
+    return joined.where(~(there & same)).mapInArrow(CompareFiles(typed_columns(subject.at(version))), DIFFERENT)
 
 
 def snapshots_equal_delta(subject: Subject) -> Iterator[Finding]:
@@ -204,23 +213,20 @@ def _as_delta(subject: Subject, version: int) -> Iterator[Finding]:
         for column, left, right in described_differences(of_snapshot(snapshot), theirs):
             yield _differs(version, None, column, left, right)
         unequal = _unequal(subject, _adds(state.files, ""), version)
-        yield from told(
-            subject, unequal, "snapshots_equal_delta", lambda row: _of_delta(row, version), by=("path", "dv_id")
-        )
+        yield from told(subject, unequal, "snapshots_equal_delta", lambda row: _of_delta(row, version), by=_BY)
     finally:
         state.release()
 
 
 def _of_delta(row: Any, version: int) -> Iterator[Finding]:
-    if not row["ours"] or not row["theirs"]:
-        who = "Delta" if row["theirs"] else "the catalog"
-        yield Finding(
-            "snapshots_equal_delta", "error", f"it is live to {who} alone", version=version, path=row["path"],
-            catalog=row["ours"], log=row["theirs"],
-        )  # fmt: skip
+    if row["side"] is None:
+        yield _differs(version, row["path"], row["column"], row["catalog"], row["log"])
         return
-    for column, left, right in row["columns"]:
-        yield _differs(version, row["path"], column, left, right)
+    who = "Delta" if row["side"] == "log" else "the catalog"
+    yield Finding(
+        "snapshots_equal_delta", "error", f"it is live to {who} alone", version=version, path=row["path"],
+        catalog=row["side"] == "catalog", log=row["side"] == "log",
+    )  # fmt: skip
 
 
 def _differs(version: int, path: str | None, column: str, ours: Any, theirs: Any) -> Finding:

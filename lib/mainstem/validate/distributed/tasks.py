@@ -23,7 +23,9 @@ from mainstem.recorded import commit_info
 from mainstem.rows import SHAPES
 from mainstem.validate.data import statistics_of
 from mainstem.validate.laid import laid
+from mainstem.validate.livefields import FIELDS, differing
 from mainstem.validate.report import Finding
+from mainstem.validate.typed import TypedColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +37,8 @@ KEYED = "version bigint, seq bigint"
 LISTED = "path string, size_bytes bigint, modified_ms bigint"
 FOUND = "check string, severity string, message string, version bigint, path string, column string, catalog string, log string"  # noqa: E501
 NAMED = "on_disk string"
+PLACED = "version bigint, path string, size_bytes bigint, num_records bigint, on_disk string"
+DIFFERENT = "path string, dv_id string, side string, column string, catalog string, log string"
 VECTORS = "version bigint, path string, file string"
 _BATCH_ROWS = 2000
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -211,14 +215,44 @@ class ListFolders:
         return _batches(((file.path, file.size_bytes, file.modified_ms) for file in found), LISTED)
 
 
+@dataclass(frozen=True)
+class CompareFiles:
+    """Pairs of the catalog's row of a file, `ours_`, and a state's, `theirs_`, as rows of what is not the same.
+
+    `side` is who alone has the file; null where both have it and say otherwise in a column.
+    """
+
+    columns: TypedColumns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _batches((found for row in _rows(batches) for found in self._of(row)), DIFFERENT)
+
+    def _of(self, row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+        if row["ours"] is None or row["theirs"] is None:
+            side = "catalog" if row["theirs"] is None else "log"
+            owner = "ours" if row["theirs"] is None else "theirs"
+            yield row[f"{owner}_path"], row[f"{owner}_dv_id"], side, None, None, None
+            return
+        ours, theirs = ({name: row[f"{side}_{name}"] for name in FIELDS} for side in ("ours", "theirs"))
+        for column, left, right in differing(ours, theirs, self.columns):
+            yield row["ours_path"], row["ours_dv_id"], None, column, _told(left), _told(right)
+
+
+def _told(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True)
 class CheckStatistics:
     """What is wrong with the statistics of files."""
+
+    columns: TypedColumns
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = (
             finding
             for row in _rows(batches)
-            for finding in statistics_of(row["version"], row["path"], row["num_records"], row["stats"])
+            for finding in statistics_of(row["version"], row["path"], row["num_records"], row["stats"], self.columns)
         )
         return _batches(map(found_row, found), FOUND)
 
@@ -237,6 +271,21 @@ class VectorFiles:
             for file in vector_files(row["deletion_vector"], place)
         )
         return _batches(rows, VECTORS)
+
+
+@dataclass(frozen=True)
+class PlaceFiles:
+    """The same rows with how their file is called inside of the table's folder; null for one that is elsewhere."""
+
+    location: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        place = open_location(self.location)
+        for batch in batches:
+            names = [next(inside(path, place), None) for path in batch.column("path").to_pylist()]
+            yield batch.append_column("on_disk", pa.array(names, pa.string()))
 
 
 @dataclass(frozen=True)
