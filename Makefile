@@ -26,8 +26,15 @@ TESTING := SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=
 MEMORY := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 6000000 ] 2>/dev/null && echo /dev/shm)
 TESTING += $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY))
 
+# Ivy's cache knows no locks: two sessions that begin at once on a new machine would write the same jars.
+.venv/.jars: $(READY) spark-defaults.conf
+	@echo "fetching the jars of Spark's session (once) …"
+	@$(BIN)/python -c 'from mainstem import build_session; build_session("jars", master="local[1]").stop()' 2>.venv/jars.log \
+	  || { cat .venv/jars.log >&2; exit 1; }
+	@touch $@
+
 .PHONY: test
-test: $(READY) ## every test, on the three databases
+test: .venv/.jars ## every test, on the three databases
 	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 .PHONY: test-fast
@@ -35,7 +42,7 @@ test-fast: $(READY) ## the tests that need neither Spark nor a server, in second
 	$(BIN)/python -m pytest tests/unit
 
 .PHONY: test-all
-test-all: $(READY) ## every test, the slow ones too
+test-all: .venv/.jars ## every test, the slow ones too
 	$(TESTING) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: s3
