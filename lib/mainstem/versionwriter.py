@@ -22,7 +22,7 @@ from mainstem.deltalog.protocol import supports
 from mainstem.deltalog.serialize import serialize_commit
 from mainstem.engines import Change, EngineError, Outcome, Rows
 from mainstem.errors import ConflictError, CorruptCatalog, UsageError
-from mainstem.identity import app_key
+from mainstem.identity import app_key, bucket_and_key
 from mainstem.model import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from mainstem.proposal import NO_VERSION, Commit, Content, Proposal, require_same
 from mainstem.ratified import Entry, NameTaken, Ratified, Terms
@@ -221,20 +221,35 @@ class Writer:
         removed = {action.file_key: action.path for action in actions if type(action) is RemoveFile}
         if done.ended != len(removed):
             raise self._not_live(removed, version)
-        if _may_be_beside(actions):
-            self._require_alone(version)
+        self._require_alone(version, actions)
         if besides and done.besides[0] != 1:
             raise CorruptCatalog(
                 f"the head of {self.table.name} moved while it was locked.", hint="Nothing was written."
             )
         return Entry(version, written.committed_at, data, written.txn_id, written.group_id)
 
-    def _require_alone(self, version: int) -> None:
-        """A path lives once: its rows would be there twice, and those that one deletion vector hides come back."""
-        found = self.queries.rows("live_beside", table_id=self.table.table_id, version=version, most=_SHOWN)
+    def _require_alone(self, version: int, actions: Iterable[Action]) -> None:
+        """A path lives once: its rows would be there twice, and those that one deletion vector hides come back.
+
+        Called when the spans that the version ends are closed. A path that the same commit removes is not asked for,
+        which is all that Delta itself ever adds again.
+        """
+        assert self.protocol is not None
+        if not supports(self.protocol, "deletionVectors"):
+            return
+        gone = {action.path for action in actions if type(action) is RemoveFile}
+        alone = [action for action in actions if type(action) is AddFile and action.path not in gone]
+        if not alone:
+            return
+        bounds, root = {"table_id": self.table.table_id}, self.table.root
+        plain = {bucket_and_key(file.path, None, root)[1] for file in alone if file.dv_id is not None}
+        found = [row for keys in key_chunks(sorted(plain)) for row in self.queries.rows_among(
+            "live_among", "keys", keys, **bounds
+        )]  # fmt: skip
+        found = found or self.queries.rows("marked_beside", **bounds, version=version, most=_SHOWN)
         if not found:
             return
-        paths = [row["path"] for row in found]
+        paths = [row["path"] for row in found[:_SHOWN]]
         raise UsageError(
             f"the commit to {self.table.name} adds files that are live already, with another deletion vector: "
             f"{', '.join(map(repr, paths))}.",
@@ -288,12 +303,6 @@ class Writer:
 def name_taken(name: str) -> NameTaken:
     """The error of one who makes a table whose name another one has got meanwhile."""
     return NameTaken(f"the catalog already has a table {name}.", hint="Nothing was written.", table=name)
-
-
-def _may_be_beside(actions: Iterable[Action]) -> bool:
-    """Whether a file is added with a deletion vector, and its path not removed: as good as never by Delta itself."""
-    wanted = {action.path for action in actions if type(action) is AddFile and action.dv_id is not None}
-    return bool(wanted) and not wanted <= {action.path for action in actions if type(action) is RemoveFile}
 
 
 def proposed_of(commit: Commit, metadata: Metadata, protocol: Protocol) -> Proposed:

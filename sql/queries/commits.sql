@@ -76,12 +76,14 @@ ORDER BY version, seq;
 -- name: closed_among  (which of these keys a version has closed)
 SELECT file_key FROM dl_add_files WHERE table_id = :table_id AND removed_version = :version AND file_key IN ({{keys}});
 
--- name: live_beside  (the paths of a version's files that are live with another deletion vector, too)
-SELECT n.path FROM dl_add_files AS n
-JOIN dl_add_files AS o ON o.table_id = n.table_id AND o.path_bucket = n.path_bucket AND o.path = n.path
-WHERE n.table_id = :table_id AND n.version = :version
-  AND o.removed_version IS NULL AND o.file_key <> n.file_key
-ORDER BY n.seq
+-- name: live_among  (which of these files are live)
+SELECT path FROM dl_add_files WHERE table_id = :table_id AND file_key IN ({{keys}}) AND removed_version IS NULL;
+
+-- name: marked_beside  (the paths of a version's files that are live from before with a deletion vector)
+SELECT path FROM dl_add_files
+WHERE table_id = :table_id AND removed_version IS NULL AND dv_id IS NOT NULL AND version < :version
+  AND path_bucket IN (SELECT path_bucket FROM dl_add_files WHERE table_id = :table_id AND version = :version)
+  AND path IN (SELECT path FROM dl_add_files WHERE table_id = :table_id AND version = :version)
 LIMIT :most;
 
 -- name: txn_now  (how far an application has come)

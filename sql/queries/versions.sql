@@ -26,16 +26,18 @@ UPDATE dl_add_files SET removed_version = :version
 WHERE table_id = :table_id AND file_key IN ({{keys}}) AND removed_version IS NULL;
 
 -- name: close_removed  (the same for many files: of those that the version's own rows of removes name)
+-- The plus keeps planners from the index of live files, which they take for a short list where nothing has counted it
+-- yet, and walk once for every new file: 5 s for 1,000 adds to 20,000 live files on SQLite, 10 ms by the files' keys.
 UPDATE dl_add_files SET removed_version = :version FROM dl_remove_files AS r
 WHERE r.table_id = :table_id AND r.version = :version
   AND dl_add_files.table_id = :table_id AND dl_add_files.file_key = r.file_key
-  AND dl_add_files.removed_version IS NULL AND dl_add_files.version < :version;
+  AND +dl_add_files.removed_version IS NULL AND +dl_add_files.version < :version;
 
--- name: close_added  (and of those that it adds again)
+-- name: close_added  (and of those that it adds again; with the plus, too)
 UPDATE dl_add_files SET removed_version = :version FROM dl_add_files AS n
 WHERE n.table_id = :table_id AND n.version = :version
   AND dl_add_files.table_id = :table_id AND dl_add_files.file_key = n.file_key
-  AND dl_add_files.removed_version IS NULL AND dl_add_files.version < :version;
+  AND +dl_add_files.removed_version IS NULL AND +dl_add_files.version < :version;
 
 -- name: close_txns
 UPDATE dl_txn_actions SET superseded_version = :version

@@ -263,6 +263,8 @@ def test_a_live_path_is_not_added_beside_itself_with_another_deletion_vector(cat
         tx.table(table.name).stage([add("c", **one)], operation="UPDATE")
     assert table.version == 1
     table.commit([remove("a"), add("a", **one)], operation="DELETE")
+    with pytest.raises(UsageError, match="live already"):
+        table.commit([add("new"), add("a")], operation="WRITE")
     table.commit([remove("a", **one), remove("b", **one), add("a", **other)], operation="DELETE")
     table.commit([add("b", **one), add("a", **other, tags={"x": "y"})], operation="RESTORE")
     assert table.snapshot().to_arrow(columns=["path"]).num_rows == 2
