@@ -48,14 +48,43 @@ def on_disk(path: str) -> str:
     return collapsed(unquote(canonical_path(path, "")))
 
 
+class Placed(NamedTuple):
+    """How a file is called where a listing of the table's folder shows it, and its size if only a link leads there."""
+
+    name: str | None
+    size_bytes: int | None
+
+
 def inside(path: str, location: Location) -> Iterator[str]:
-    """A path of the log as the file is called inside of the table's folder; none if it is elsewhere."""
+    """A path of the log as the file is called inside of the table's folder; none if it is elsewhere.
+
+    If a folder on the way is a link to another one in here, then by both names.
+    """
     if not is_absolute(path):
-        yield on_disk(path)
+        yield from _both_names(on_disk(path), location)
         return
     found = _by_links(path, location) or next(filter(None, (below(path, root) for root in location.roots)), None)
     if found:
-        yield collapsed(found)
+        yield from _both_names(collapsed(found), location)
+
+
+def placed(path: str, location: Location) -> Placed:
+    """Where the file of a path is to be looked for. A listing follows no links, and a table's folder may hold some."""
+    names = list(inside(path, location))
+    if not names or location.really(os.path.dirname(names[0])) is not None:
+        return Placed(names[-1] if names else None, None)
+    try:
+        return Placed(names[0], os.stat(os.path.join(location.local or "", names[0])).st_size)
+    except OSError:
+        return Placed(names[0], None)
+
+
+def _both_names(name: str, location: Location) -> Iterator[str]:
+    yield name
+    folder, _, file = name.rpartition("/")
+    real = location.really(folder) if folder else folder
+    if real is not None and real != folder:
+        yield f"{real}/{file}" if real else file
 
 
 def _by_links(path: str, location: Location) -> str | None:
@@ -91,7 +120,7 @@ def vector_files(text: str, location: Location) -> Iterator[str]:
             hint="Restore the row from a backup, or import the table again: mainstem import --force",
         ) from error
     if kind == "u":
-        yield collapsed(name)  # its folder stands there as it is called, not encoded
+        yield from _both_names(collapsed(name), location)  # its folder stands there as it is called, not encoded
     elif kind == "p":
         yield from inside(name, location)
 

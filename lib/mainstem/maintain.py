@@ -139,9 +139,10 @@ def vacuum(
         # First the files, then the leases, then the rows: who writes a file has a lease before it is there, and gives
         # it back when the rows name it.
         there = own_files(place, others)
+        now = _table(store, name)
         with store.reading() as queries:
             if short_retention == "refuse":
-                _require_remembered(queries, _table(store, name), hours)
+                _require_remembered(queries, now, hours)
             cutoff = _cutoff(queries, table, hours)
             needed = Needed(table, place, since_ms=to_millis(cutoff))
             needed.look(queries)
@@ -189,7 +190,7 @@ def _require_remembered(queries: Queries, table: Row, hours: float) -> None:
     for row in queries.rows("properties_said", table_id=table["table_id"]):
         with suppress(UsageError):  # under properties that cannot be read nothing expires
             kept.append(stays(orjson.loads(row["table_properties"] or "{}")))
-    known = min(kept) / _HOUR_MS
+    known = min(kept, default=0) / _HOUR_MS
     if hours > known:
         raise UsageError(
             f"a retention of {hours:g} hours reaches back beyond version {floor} of {table['name']}, the oldest one "

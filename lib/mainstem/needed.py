@@ -41,19 +41,20 @@ class Needed:
             self._seen, self._heads, self._held, self._complete_from = {}, {}, set(), None  # one was imported anew
         for row in rows:
             if row["table_id"] == self._table["table_id"]:
-                self._look_at_own(queries, int(row["published_version"]))
+                moved = self._heads.get(row["table_id"]) != heads[row["table_id"]]
+                self._look_at_own(queries, int(row["published_version"]), moved=moved)
             elif self._heads.get(row["table_id"]) != heads[row["table_id"]]:
                 self.files.update(_of_other(queries, row, self._place, self._seen.get(row["table_id"])))
         self._heads = heads
         self._seen = {table_id: min(head) for table_id, head in heads.items()}
 
-    def _look_at_own(self, queries: Queries, published: int) -> None:
+    def _look_at_own(self, queries: Queries, published: int, *, moved: bool) -> None:
         if self._complete_from is None:
             known = {"since": self._since_ms, "published_version": published}
             self._add(queries.rows("files_needed", **self._bounds, **known))
             head = queries.row("head_row", **self._bounds)
             self._complete_from = int(head["current_version"]) if head else None
-        else:
+        elif moved:
             since = self._seen[self._table["table_id"]]
             self._add(queries.rows("files_added_since", **self._bounds, version=since))
         for version in {int(row["version"]) for row in queries.rows("held_versions", **self._bounds)} - self._held:

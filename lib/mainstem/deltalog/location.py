@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,20 @@ class Location:
     def roots(self) -> tuple[str, ...]:
         """By which URIs files of the folder may be named: its own, and where a link that leads to it ends."""
         return (self.uri,) if self.local is None else (self.uri, self.local.resolve().as_uri())
+
+    def really(self, folder: str) -> str | None:
+        """Where a folder in here is behind all links, as it is called in here; None if a link leads elsewhere."""
+        if self.local is None:
+            return folder
+        if folder not in self._folders:
+            root = os.path.realpath(self.local)
+            real = os.path.relpath(os.path.realpath(os.path.join(root, folder)), root)
+            self._folders[folder] = None if real.split(os.sep)[0] == os.pardir else "" if real == os.curdir else real
+        return self._folders[folder]
+
+    @cached_property
+    def _folders(self) -> dict[str, str | None]:
+        return {}
 
 
 def place_of(location: str) -> str:

@@ -69,6 +69,20 @@ class TableColumns:
         partition = len(names) == 1 and found["name"].lower() in self.partition_columns
         return _column(".".join(names), tuple(path), found, partition=partition)
 
+    def leaves(self) -> Iterator[TableColumn]:
+        """Every column that is no struct, and every such field of those that are: all of them in one walk."""
+        waiting: list[tuple[tuple[str, ...], tuple[str, ...], Mapping[str, Any]]]
+        waiting = [((), (), field) for field in reversed(self.fields)]
+        while waiting:
+            names, path, field = waiting.pop()
+            names, path = (*names, field["name"]), (*path, self._physical(field))
+            inside = _inside(field["type"])
+            if inside is None:
+                partition = len(names) == 1 and field["name"].lower() in self.partition_columns
+                yield _column(".".join(names), path, field, partition=partition)
+            else:
+                waiting += [(names, path, each) for each in reversed(inside)]
+
     def _physical(self, field: Mapping[str, Any]) -> str:
         metadata = field.get("metadata") or {}
         name: str = (metadata.get("delta.columnMapping.physicalName") if self.mapped else None) or field["name"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mainstem.checkpoint import properties as said
-from mainstem.datafiles import inside, list_files, vector_files
+from mainstem.datafiles import inside, list_files, placed, vector_files
 from mainstem.validate.report import Finding
 from mainstem.validate.subject import Subject
 from mainstem.validate.typed import TypedColumns, is_above, is_number, leaves, typed_columns
@@ -20,10 +20,13 @@ def data_files_present(subject: Subject) -> Iterator[Finding]:
     """
     there = {file.path: file.size_bytes for file in list_files(subject.place)}
     for row in subject.snapshot.iter_files():
-        for name in inside(row["path"], subject.place):
-            yield from file_found(row["version"], row["path"], row["size_bytes"], there.get(name))
+        name, linked = placed(row["path"], subject.place)
+        if name is not None:
+            size = there.get(name) if linked is None else linked
+            yield from file_found(row["version"], row["path"], row["size_bytes"], size)
         if row["deletion_vector"]:
-            for path in vector_files(row["deletion_vector"], subject.place):
+            # The last of its names is the one that a listing shows.
+            for path in list(vector_files(row["deletion_vector"], subject.place))[-1:]:
                 if path not in there:
                     yield file_missing(row["version"], path, "deletion_vector")
 

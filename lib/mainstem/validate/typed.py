@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-import orjson
-
+from mainstem.deltalog.jsontext import decoded
 from mainstem.engines.filesql import NUMBER, Kind
 from mainstem.errors import MainstemError
 from mainstem.pruning import TableColumn, table_columns
@@ -67,7 +66,7 @@ class TypedColumns:
     def read(self, text: str | None) -> Mapping[str, Any] | None:
         """Statistics as the object that they are; None for what is no JSON, or no object."""
         try:
-            found = _EXACT.decode(text or "") if self.exact else orjson.loads(text or "")
+            found = _EXACT.decode(text or "") if self.exact else decoded(text or "")
         except (ValueError, ArithmeticError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
@@ -77,19 +76,10 @@ def typed_columns(snapshot: Snapshot) -> TypedColumns:
     """The columns of the table at the snapshot's version; none for a schema that cannot be read."""
     try:
         columns = table_columns(snapshot.schema_json, snapshot.partition_columns, snapshot.properties)
-        found = [columns.find(names) for names in _names(columns.fields)]
+        found = list(columns.leaves())
     except (MainstemError, ValueError, LookupError, TypeError, AttributeError):
         found = []
     return TypedColumns({column.path: column for column in found}, any(each.kind is Kind.DECIMAL for each in found))
-
-
-def _names(fields: Sequence[Mapping[str, Any]], above: Names = ()) -> Iterator[Names]:
-    for field in fields:
-        kind, names = field["type"], (*above, field["name"])
-        if isinstance(kind, dict) and kind.get("type") == "struct":
-            yield from _names(kind["fields"], names)
-        else:
-            yield names
 
 
 def leaves(section: Any) -> Iterator[tuple[Names, Any]]:

@@ -80,8 +80,10 @@ def _found(subject: Subject) -> DataFrame:
         PlaceFiles(subject.place.uri), PLACED
     )
     listed = _listing(subject).select("on_disk", F.col("size_bytes").alias("listed_bytes"))
-    joined = placed.join(listed, "on_disk", "left")
-    return joined.withColumn("elsewhere", F.col("on_disk").isNull()).drop("on_disk")
+    joined = placed.join(listed, "on_disk", "left").withColumn(
+        "listed_bytes", F.coalesce("linked_bytes", "listed_bytes")
+    )
+    return joined.withColumn("elsewhere", F.col("on_disk").isNull()).drop("on_disk", "linked_bytes")
 
 
 def _listing(subject: Subject) -> DataFrame:

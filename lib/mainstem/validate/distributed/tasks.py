@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from mainstem.datafiles import inside, list_files, vector_files
+from mainstem.datafiles import inside, list_files, placed, vector_files
 from mainstem.deltalog.actions import iter_commit, iter_lines
 from mainstem.deltalog.files import LogDirectory
 from mainstem.deltalog.location import Location, open_location
@@ -37,7 +37,7 @@ KEYED = "version bigint, seq bigint"
 LISTED = "path string, size_bytes bigint, modified_ms bigint"
 FOUND = "check string, severity string, message string, version bigint, path string, column string, catalog string, log string"  # noqa: E501
 NAMED = "on_disk string"
-PLACED = "version bigint, path string, size_bytes bigint, num_records bigint, on_disk string"
+PLACED = "version bigint, path string, size_bytes bigint, num_records bigint, on_disk string, linked_bytes bigint"
 DIFFERENT = "path string, dv_id string, side string, column string, catalog string, log string"
 VECTORS = "version bigint, path string, file string"
 _BATCH_ROWS = 2000
@@ -268,14 +268,17 @@ class VectorFiles:
         rows = (
             (row["version"], row["path"], file)
             for row in _rows(batches)
-            for file in vector_files(row["deletion_vector"], place)
+            # The last of its names is the one that a listing shows.
+            for file in list(vector_files(row["deletion_vector"], place))[-1:]
         )
         return _batches(rows, VECTORS)
 
 
 @dataclass(frozen=True)
 class PlaceFiles:
-    """The same rows with how their file is called inside of the table's folder; null for one that is elsewhere."""
+    """The same rows with how their file is called in a listing of the table's folder, null for one that is elsewhere;
+    and with its size, where only a link leads to it.
+    """
 
     location: str
 
@@ -284,8 +287,9 @@ class PlaceFiles:
 
         place = open_location(self.location)
         for batch in batches:
-            names = [next(inside(path, place), None) for path in batch.column("path").to_pylist()]
-            yield batch.append_column("on_disk", pa.array(names, pa.string()))
+            found = [placed(path, place) for path in batch.column("path").to_pylist()]
+            named = batch.append_column("on_disk", pa.array([each.name for each in found], pa.string()))
+            yield named.append_column("linked_bytes", pa.array([each.size_bytes for each in found], pa.int64()))
 
 
 @dataclass(frozen=True)
