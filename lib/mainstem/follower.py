@@ -18,7 +18,7 @@ from mainstem.model import Action, Metadata, Protocol
 from mainstem.rows import METADATA
 from mainstem.snapshot import keep_image
 from mainstem.store import Queries, Row, Store
-from mainstem.versions import Version, append_version, from_millis, to_millis
+from mainstem.versions import Version, VersionRows, from_millis, to_millis
 
 _MADE_ANEW = "If the table was dropped and made anew, import it anew: mainstem import --force"
 
@@ -197,7 +197,7 @@ def take_in(queries: Queries, table: Row, logged: LoggedVersion, actions: list[A
         logged.info,
         content_sha256=logged.content_sha256,
     )
-    append_version(queries, table_id, version, actions)
+    VersionRows(table_id, logged.version, actions).append(queries, version)
     _move_head(queries, table, before, logged.version)
     _describe(queries, table_id, logged.version, actions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -23,6 +24,8 @@ from mainstem.store import Row, as_utc
 
 # Before a table's first version.
 NO_VERSION = -1
+# Of so many actions the text takes 10 ms.
+_LARGE = 5000
 
 
 class Content(NamedTuple):
@@ -88,7 +91,20 @@ class Commit:
     @cached_property
     def body(self) -> bytes:
         """The lines of its commit file after the commitInfo, as long as nothing has to be moved on."""
-        return serialize_commit(self.changes)
+        begun: Future[bytes] | None = self.__dict__.pop("_begun", None)
+        return serialize_commit(self.changes) if begun is None else begun.result()
+
+    def begin(self) -> None:
+        """Make the body, so that nobody waits for it while the head is locked; a large one beside all that follows.
+
+        The database takes the rows of a large commit more slowly than they come, which leaves time to make its text.
+        """
+        if len(self.changes) <= _LARGE:
+            _ = self.body
+        elif "body" not in self.__dict__ and "_begun" not in self.__dict__:
+            beside = ThreadPoolExecutor(1, "mainstem-text")
+            self.__dict__["_begun"] = beside.submit(serialize_commit, self.changes)
+            beside.shutdown(wait=False)
 
     @cached_property
     def changes(self) -> tuple[Action, ...]:
@@ -124,7 +140,7 @@ class Proposal:
     def prepare(self) -> None:
         """Do what needs no database, so that nobody waits for it while the head is locked."""
         for commit in self.commits:
-            _ = commit.body
+            commit.begin()
 
     @cached_property
     def properties(self) -> dict[str, str]:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mainstem.engines import Change, Rows
-from mainstem.model import Action, CommitInfo, RemoveFile
-from mainstem.rows import ADDS, VERSION_COLUMNS, Shape
-from mainstem.spans import Closing, Row, SpanBook, touched
+from mainstem.model import Action, CommitInfo
+from mainstem.rows import ADDS, DOMAINS, TXNS, VERSION_COLUMNS, Shape
+from mainstem.spans import Closing, Row, grouped, touched, version_rows
 from mainstem.store import Queries, as_utc, statement_of_keys
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,33 +70,46 @@ def to_millis(moment: datetime | str) -> int:
     return (as_utc(moment) - _EPOCH) // timedelta(milliseconds=1)
 
 
-def append_version(
-    queries: Queries, table_id: str, version: Version, actions: Collection[Action], *, besides: Sequence[Change] = ()
-) -> Appended:
-    """Write the rows of the next version and close the spans that it ends.
+class VersionRows:
+    """The rows of a version that is to be the next one, made from its actions."""
 
-    The head is the caller's to move: what it changes `besides`, and builds on none of this, goes the same way.
-    """
-    book = SpanBook(table_id)
-    for action in actions:
-        book.take(version.version, action)
-    rows: list[Change] = [Rows(shape.table, shape.all_columns, found) for shape, found in book.batch()]
-    rows.append(Rows("dl_table_versions", VERSION_COLUMNS, [version.row(table_id)]))
-    removed = {action.file_key for action in actions if type(action) is RemoveFile}
-    keys = {shape.table: found for shape, found in touched(actions)}
-    many = len(keys.get(ADDS.table, ())) > _KEYS_PER_STATEMENT[-1]
-    added = keys.pop(ADDS.table, set()) - removed
-    ends = [] if many else _closings(ADDS.table, table_id, version.version, removed)
-    others = [] if many else _closings(ADDS.table, table_id, version.version, added)
-    for table, found in keys.items():
-        others += _closings(table, table_id, version.version, found)
-    counts = queries.together([*ends, *others, *rows, *besides])
-    ended = sum(counts[: len(ends)])
-    if many:  # the keys are in the database by now
-        bounds = {"table_id": table_id, "version": version.version}
-        ended = queries.change("close_removed", **bounds) if removed else 0
-        queries.change("close_added", **bounds)
-    return Appended(ended, counts[len(counts) - len(besides) :])
+    def __init__(self, table_id: str, version: int, actions: Collection[Action]) -> None:
+        by_kind = grouped(actions)
+        self._table_id, self._version = table_id, version
+        self._keys = touched(by_kind)
+        self._rows = version_rows(table_id, version, actions, by_kind, self._keys)
+        self._many = len(self._keys.added) + len(self._keys.removed) > _KEYS_PER_STATEMENT[-1]
+        self._sent = self._ends = False
+
+    def send_many(self, queries: Queries) -> None:
+        """Write the rows of a large version already, before it is known what there is to say of the version itself."""
+        if self._many and not self._sent:
+            # A table's first load has nothing to end, and is mostly the largest: 130 ms for 100,000 adds on Postgres.
+            self._ends = queries.row("any_live", table_id=self._table_id) is not None
+            write_rows(queries, self._rows)
+            self._sent = True
+
+    def append(self, queries: Queries, version: Version, *, besides: Sequence[Change] = ()) -> Appended:
+        """Write the version, what is not written yet, and close the spans that it ends.
+
+        The head is the caller's to move: what it changes `besides`, and builds on none of this, goes the same way.
+        """
+        self.send_many(queries)
+        keys, bounds = self._keys, {"table_id": self._table_id, "version": self._version}
+        ends = [] if self._many else self._closings(ADDS, keys.removed)
+        others = [] if self._many else self._closings(ADDS, keys.added - keys.removed)
+        others += self._closings(TXNS, keys.applications) + self._closings(DOMAINS, keys.domains)
+        rows = [Rows(shape.table, shape.all_columns, [*found]) for shape, found in self._rows]
+        rows.append(Rows("dl_table_versions", VERSION_COLUMNS, [version.row(self._table_id)]))
+        counts = queries.together([*ends, *others, *rows, *besides])
+        ended = sum(counts[: len(ends)])
+        if self._sent and self._ends:  # the keys are in the database by now
+            ended = queries.change("close_removed", **bounds) if keys.removed else 0
+            queries.change("close_added", **bounds)
+        return Appended(ended, counts[len(counts) - len(besides) :])
+
+    def _closings(self, shape: Shape, keys: Collection[bytes]) -> list[Change]:
+        return _closings(shape.table, self._table_id, self._version, keys)
 
 
 def write_versions(queries: Queries, table_id: str, versions: Iterable[Version]) -> None:
@@ -104,7 +117,7 @@ def write_versions(queries: Queries, table_id: str, versions: Iterable[Version])
     queries.copy("dl_table_versions", VERSION_COLUMNS, (version.row(table_id) for version in versions))
 
 
-def write_rows(queries: Queries, batch: Iterable[tuple[Shape, list[Row]]]) -> None:
+def write_rows(queries: Queries, batch: Iterable[tuple[Shape, Iterable[Sequence[Any]]]]) -> None:
     """Write rows by table."""
     for shape, rows in batch:
         queries.copy(shape.table, shape.all_columns, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from operator import is_not
 
@@ -29,7 +29,7 @@ from mainstem.ratified import Entry, NameTaken, Ratified, Terms
 from mainstem.recorded import CONTROL, RecordedVersion, among, recorded
 from mainstem.rows import ADDS, REMOVES
 from mainstem.store import Queries, Row, statement
-from mainstem.versions import Version, append_version, from_millis, key_chunks, to_millis
+from mainstem.versions import Version, VersionRows, from_millis, key_chunks, to_millis
 
 _MIRROR_COLUMNS = ("table_id", "version", "status", "attempts", "created_at", "updated_at")
 _SHOWN = 3
@@ -142,7 +142,9 @@ class Writer:
                 protocol = action if isinstance(action, Protocol) else protocol
         return found
 
-    def _learn(self, actions: Iterable[Action]) -> None:
+    def _learn(self, actions: Collection[Action]) -> None:
+        if {Metadata, Protocol}.isdisjoint(map(type, actions)):
+            return
         for action in actions:
             if isinstance(action, Metadata):
                 self.metadata = action
@@ -211,13 +213,15 @@ class Writer:
         self.previous_ms = at_ms
         info, *rest = actions
         assert isinstance(info, CommitInfo)
+        rows = VersionRows(self.table.table_id, version, actions)
+        rows.send_many(self.queries)  # while the text of the commit is still being made
         moved = len(rest) != len(commit.changes) or any(map(is_not, rest, commit.changes))
         data = serialize_commit([info]) + (serialize_commit(rest) if moved else commit.body)
         written = Version(
             version, from_millis(at_ms), "commit", info, self._token(version, commit),
             commit.group_id or self.terms.group_id, sha256(data).hexdigest(),
         )  # fmt: skip
-        done = append_version(self.queries, self.table.table_id, written, actions, besides=besides)
+        done = rows.append(self.queries, written, besides=besides)
         removed = {action.file_key: action.path for action in actions if type(action) is RemoveFile}
         if done.ended != len(removed):
             raise self._not_live(removed, version)

@@ -44,6 +44,37 @@ def test_the_published_file_has_the_bytes_whose_sha256_the_catalog_keeps(catalog
     assert [sha for _, sha in found] == [sha256(commit_file(tmp_path, version)).hexdigest() for version, _ in found]
 
 
+def test_large_commits_are_written_in_their_order_and_end_what_they_remove_and_add_again(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    first = [add(f"f{number}") for number in range(6000)]  # so many that their text is made beside their rows
+    table.commit(first, operation="WRITE")
+    lines = commit_file(tmp_path, 1).splitlines()
+    assert [json.loads(line)["add"]["path"] for line in lines[1:]] == [each["add"]["path"] for each in first]
+    again = [add(f"f{number}", tags={"again": "yes"}) for number in range(600, 1200)]
+    table.commit([*(remove(f"f{number}") for number in range(600)), *again], operation="WRITE")
+    assert paths(table) == {f"f{number}" for number in range(600, 6000)}
+    assert paths(table, version=1) == {f"f{number}" for number in range(6000)}
+    with pytest.raises(UsageError, match="removes 1 files that are not live"):
+        table.commit([remove(f"f{number}") for number in range(599, 1300)], operation="DELETE")
+    kept = rows(catalog, "SELECT version, content_sha256 FROM dl_table_versions ORDER BY version")
+    assert [sha for _, sha in kept] == [sha256(commit_file(tmp_path, version)).hexdigest() for version in range(3)]
+    assert {found.check for found in table.validate(engine="driver").findings} == {"data_file_missing"}
+
+
+def test_a_transaction_of_two_large_commits_ends_in_the_second_what_the_first_has_added(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = create(catalog, tmp_path)
+    with catalog.transaction() as tx:
+        staged = tx.table(table.name)
+        staged.stage([add(f"f{number}") for number in range(600)], operation="WRITE")
+        staged.stage([remove(f"f{number}") for number in range(550)], operation="DELETE")
+    assert paths(table) == {f"f{number}" for number in range(550, 600)}
+    assert len(paths(table, version=1)) == 600
+
+
 def test_a_removed_file_is_gone_from_that_version_on(catalog: Catalog, tmp_path: Path) -> None:
     table = create(catalog, tmp_path)
     table.commit([add("a"), add("b")], operation="WRITE")

@@ -201,17 +201,18 @@ def _require_followed(catalog: Catalog, log: Log) -> None:
 # Stops in the middle of a transaction, after the rows of version 3 were written and before its head was moved.
 KILLED_INSIDE = """
 import sys
-from mainstem import follower, open_catalog
+from mainstem import open_catalog
+from mainstem.versions import VersionRows
 
-written = follower.append_version
+written = VersionRows.append
 
-def stop(queries, table_id, version, actions):
-    written(queries, table_id, version, actions)
+def stop(rows, queries, version):
+    written(rows, queries, version)
     if version.version == 3:
         print("inside", flush=True)
         sys.stdin.read()
 
-follower.append_version = stop
+VersionRows.append = stop
 open_catalog(sys.argv[1]).table("t").follow()
 """
 KILLED_BETWEEN = """

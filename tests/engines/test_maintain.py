@@ -139,8 +139,9 @@ def test_vacuum_follows_no_link_and_deletes_nothing_outside(table: Table, tmp_pa
 def test_vacuum_keeps_live_files_however_their_paths_are_spelled(catalog: Catalog, tmp_path: Path) -> None:
     table = create(catalog, tmp_path, delta__enableDeletionVectors="true")
     (tmp_path / "alias").symlink_to(tmp_path / "sales.orders")
-    for name in ("one", "two", "three", "four", "five", "marked", "gone"):
+    for name in ("one", "two", "three", "four", "five", "six", "marked", "gone"):
         put(tmp_path, name)
+    (tmp_path / "sales.orders" / "short").symlink_to("day=2026-11-18")
     vector = tmp_path / "sales.orders" / "ab" / "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     vector.parent.mkdir()
     vector.write_bytes(b"x")
@@ -155,10 +156,11 @@ def test_vacuum_keeps_live_files_however_their_paths_are_spelled(catalog: Catalo
         add("three", path=f"sub/../{folder}/three.parquet"),
         add("four", path=f"{folder}/%2E/four.parquet"),
         add("five", path=f"file:{tmp_path}/alias/{folder}/five.parquet"),
+        add("six", path="short/six.parquet"),
     ]
     table.commit(spelled, operation="CLONE")
     table.vacuum()
-    assert on_disk(tmp_path) == {"one", "two", "three", "four", "five", "marked"}
+    assert on_disk(tmp_path) == {"one", "two", "three", "four", "five", "six", "marked"}
     assert vector.exists()
 
 

@@ -20,6 +20,7 @@ from tables import run_sql
 from mainstem import Catalog, open_catalog
 from mainstem.cli import main
 from mainstem.validate import Report
+from mainstem.validate.distributed.files import data_files_present
 from mainstem.validate.distributed.states import checkpoints_equal
 
 pytestmark = pytest.mark.spark
@@ -215,6 +216,30 @@ def test_a_state_that_has_statistics_as_columns_alone_is_the_same_and_what_is_wr
     assert told(by_spark) == told(by_driver)
     assert {found.column for found in by_driver.findings} == {"stats.numRecords", "stats.maxValues.amount"}
     assert "snapshots_equal_delta" in {found.check for found in by_spark.findings}
+
+
+def test_files_behind_links_in_the_tables_folder_are_found_where_they_are(
+    sqlite: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainstem.validate.distributed.CHECKS", (data_files_present,))
+    monkeypatch.setattr("mainstem.validate.suiteruns.suites_on_frames", lambda: iter(()))
+    case = Case(sqlite, tmp_path)
+    (case.root / "sub").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (case.root / "short").symlink_to("sub")
+    (case.root / "out").symlink_to(tmp_path / "elsewhere")
+    body = {"partitionValues": {}, "size": 3, "modificationTime": 1, "dataChange": True, "stats": '{"numRecords":1}'}
+    for path, file in (("short/a.parquet", case.root / "sub"), ("out/b.parquet", tmp_path / "elsewhere")):
+        (file / Path(path).name).write_bytes(b"abc")
+        case.table.commit([{"add": {"path": path, **body}}], operation="WRITE")
+    assert list(case.table.validate(engine="driver").findings) == []
+    assert list(case.table.validate(engine="spark").findings) == []
+    (case.root / "sub" / "a.parquet").unlink()
+    (tmp_path / "elsewhere" / "b.parquet").write_bytes(b"abcd")
+    by_driver, by_spark = case.table.validate(engine="driver"), case.table.validate(engine="spark")
+    assert told(by_spark) == told(by_driver)
+    found = {(each.check, each.path) for each in by_driver.findings}
+    assert found == {("data_file_missing", "short/a.parquet"), ("data_file_size", "out/b.parquet")}
 
 
 def test_a_checkpoint_in_parts_is_whole_though_no_part_has_all_columns(

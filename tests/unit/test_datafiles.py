@@ -9,7 +9,7 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from mainstem.datafiles import inside, list_files, on_disk, own_files, vector_files
+from mainstem.datafiles import Placed, inside, list_files, on_disk, own_files, placed, vector_files
 from mainstem.deltalog.location import Location, open_location, place_of
 from mainstem.errors import CorruptCatalog, UsageError
 
@@ -78,6 +78,28 @@ def test_a_file_is_inside_by_any_link_to_it(tmp_path: Path) -> None:
     assert list(inside("file:/a%00b", place)) == []
     vector = {"storageType": "p", "pathOrInlineDv": f"file:{tmp_path}/alias/sub/%2E/v.bin"}
     assert list(vector_files(json.dumps(vector), place)) == ["sub/v.bin"]
+
+
+def test_a_path_through_a_linked_folder_has_both_names_and_is_placed_where_a_listing_shows_it(tmp_path: Path) -> None:
+    (tmp_path / "t" / "sub").mkdir(parents=True)
+    (tmp_path / "t" / "sub" / "a.parquet").write_bytes(b"123")
+    (tmp_path / "t" / "short").symlink_to("sub")
+    place = open_location(str(tmp_path / "t"))
+    assert list(inside("short/a.parquet", place)) == ["short/a.parquet", "sub/a.parquet"]
+    assert list(inside("sub/a.parquet", place)) == ["sub/a.parquet"]
+    assert placed("short/a.parquet", place) == Placed("sub/a.parquet", None)
+    assert placed("a.parquet", place) == Placed("a.parquet", None)
+    assert {file.path for file in list_files(place)} == {"sub/a.parquet"}
+
+
+def test_a_file_behind_a_link_that_leads_out_of_the_table_is_looked_for_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.parquet").write_bytes(b"123")
+    (tmp_path / "t" / "out").symlink_to(tmp_path / "elsewhere")
+    place = open_location(str(tmp_path / "t"))
+    assert placed("out/a.parquet", place) == Placed("out/a.parquet", 3)
+    assert placed("out/gone.parquet", place) == Placed("out/gone.parquet", None)
 
 
 def test_the_folder_of_a_deletion_vector_has_one_spelling() -> None:

@@ -6,6 +6,7 @@ They are not the tables of other scenarios, which must stay as they are: the sam
 from __future__ import annotations
 
 import io
+import shutil
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -52,6 +53,7 @@ def tables(lab: Lab, recipe: Recipe) -> Tables:
     with open_catalog(made.uri, spark=lab.spark) as catalog:
         table = catalog.table(TABLE)
         if table.authority == "log":
+            shutil.rmtree(mine, ignore_errors=True)  # of a catalog that an earlier run had here
             (mine / "_delta_log").mkdir(parents=True)
             with catalog.store.writing() as queries:
                 queries.change("table_authority", table_id=table.info().table_id, authority="catalog")

@@ -177,9 +177,10 @@ def is_blind_append(actions: Iterable[Action], *, reads: Reads) -> bool:
     if reads.depends_on_files:
         return False
     actions = tuple(actions)
-    if said_blind_append(info_of(actions)) is False:
+    kinds = set(map(type, actions))  # a large commit is looked through once, and not action by action
+    if kinds & {RemoveFile, CdcFile}:
         return False
-    return not any(isinstance(action, RemoveFile | CdcFile) for action in actions)
+    return CommitInfo not in kinds or said_blind_append(info_of(actions)) is not False
 
 
 def said_blind_append(info: CommitInfo | None) -> bool | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -31,7 +33,28 @@ NAMES: dict[type[Action], str] = {
     Txn: "txn",
     DomainMetadata: "domainMetadata",
 }
+_BY_SEQ = attrgetter("seq")
 _BY_KEY = {name: {column.key: column for column in columns} for name, columns in COLUMNS.items()}
+
+
+class _Fields(NamedTuple):
+    """The keys of one kind of action, how to read all of their values at once, and which of them are JSON texts."""
+
+    name: str
+    keys: tuple[str, ...]
+    values: Callable[[Action], tuple[Any, ...]]
+    texts: tuple[str, ...]
+
+
+_FIELDS = {
+    kind: _Fields(
+        name,
+        tuple(column.key for column in COLUMNS[name]),
+        attrgetter(*(column.attribute for column in COLUMNS[name])),
+        tuple(column.key for column in COLUMNS[name] if column.kind is Kind.JSON),
+    )
+    for kind, name in NAMES.items()
+}
 
 
 def serialize_commit(actions: Iterable[Action]) -> bytes:
@@ -39,7 +62,7 @@ def serialize_commit(actions: Iterable[Action]) -> bytes:
 
     Parsing it gives the same actions, and serializing those gives the same bytes.
     """
-    ordered = sorted(actions, key=lambda action: (not isinstance(action, CommitInfo), action.seq))
+    ordered = sorted(actions, key=_BY_SEQ)  # commitInfo has the lowest one
     return b"".join([serialize_action(action) + b"\n" for action in ordered])
 
 
@@ -49,13 +72,13 @@ def serialize_action(action: Action) -> bytes:
         return b'{"commitInfo":' + _one_line(action.body).encode() + b"}"
     if isinstance(action, OtherAction):
         return b"{" + orjson.dumps(action.name) + b":" + _one_line(action.body).encode() + b"}"
-    name = NAMES[type(action)]
+    name, keys, values, texts = _FIELDS[type(action)]
     if action.extra is None:
-        fields = {
-            column.key: orjson.Fragment(_one_line(value)) if column.kind is Kind.JSON else value
-            for column in COLUMNS[name]
-            if (value := getattr(action, column.attribute)) is not None
-        }
+        # A large commit has many of these, so nothing is looked up field by field.
+        fields = {key: value for key, value in zip(keys, values(action), strict=True) if value is not None}
+        for key in texts:
+            if key in fields:
+                fields[key] = orjson.Fragment(_one_line(fields[key]))
         return orjson.dumps({name: fields})
     return f'{{"{name}":{{{_with_extra(name, action, action.extra)}}}}}'.encode()
 
