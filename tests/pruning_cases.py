@@ -63,6 +63,7 @@ class Described:
     partition_columns: Sequence[str] = PARTITIONS
     properties: Any = None
     in_utc: bool = True
+    partition_texts: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", self.properties or {})

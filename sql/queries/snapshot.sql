@@ -130,6 +130,19 @@ WHERE table_id = :table_id AND version <= :version AND (removed_version IS NULL 
 ORDER BY version, seq
 LIMIT :page_size;
 
+-- name: partition_texts  (each once, from one to the next by their index: as many steps as there are, however many files)
+WITH RECURSIVE known (said, place) AS (
+    SELECT (SELECT {{prefix}} FROM dl_add_files WHERE table_id = :table_id AND partition_values <> '{}'
+            ORDER BY {{prefix}} LIMIT 1), 1
+    UNION ALL
+    SELECT (SELECT {{prefix}} FROM dl_add_files
+            WHERE table_id = :table_id AND partition_values <> '{}' AND {{prefix}} > known.said
+            ORDER BY {{prefix}} LIMIT 1), known.place + 1
+    FROM known
+    WHERE known.said IS NOT NULL AND known.place < :most
+)
+SELECT said FROM known WHERE said IS NOT NULL;
+
 -- name: files_count_to  (how many files are live, counting no further than the limit)
 SELECT count(*) AS files FROM (
     SELECT 1 AS one FROM dl_add_files

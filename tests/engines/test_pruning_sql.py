@@ -137,6 +137,17 @@ def test_sql_keeps_every_file_that_python_keeps(filled: Filled, predicate: Predi
     )
 
 
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(predicate=PREDICATES)
+def test_sql_that_is_narrowed_to_partitions_keeps_what_python_keeps_and_nothing_new(
+    filled: Filled, predicate: Predicate
+) -> None:
+    engine, given = filled.engine, filled.given
+    texts = sorted({json.dumps(file.partition_values, **COMPACT)[:256] for file in given} - {"{}"})
+    narrowed = by_sql(engine, predicate.sql, Described(partition_texts=texts))
+    assert by_python(predicate.sql, given) <= narrowed <= by_sql(engine, predicate.sql)
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=PREDICATES.filter(lambda one: not any(f"`{name}`" in one.sql for name in ("wide", "f", "d", "pm"))))
 def test_sql_keeps_no_other_file_of_known_writers(filled: Filled, predicate: Predicate) -> None:
@@ -150,6 +161,14 @@ def test_sql_keeps_no_other_file_of_known_writers(filled: Filled, predicate: Pre
     }  # fmt: skip
     more = (by_sql(engine, predicate.sql) - by_python(predicate.sql, given)) & regular
     assert not more, (predicate.sql, [(given[number].stats, given[number].partition_values) for number in more][:2])
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("column", ["d", "pi"])
+def test_a_constant_near_the_end_of_all_doubles_loses_no_file(filled: Filled, column: str, sign: str) -> None:
+    for operator in ("<", "<=", ">", ">=", "="):
+        where = f"{column} {operator} {sign}1.7976931348623157e+308D"
+        assert by_python(where, filled.given) <= by_sql(filled.engine, where), where
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)

@@ -235,6 +235,57 @@ def test_arrow_has_exactly_the_columns_that_are_asked_for(table: Table) -> None:
         opened.to_arrow(columns=["path", "nothing"])
 
 
+ODD_PARTITIONS = {
+    "x": "x",
+    "quote": 'it\'s "x"',
+    "null": None,
+    "empty": "",
+    "long": "l" * 200,
+    "longer": "m" * 300,
+}
+
+
+def test_files_of_a_partition_are_found_however_odd_its_values_are(catalog: Catalog, tmp_path: Path) -> None:
+    files = [add(name, partitionValues={"part": value}) for name, value in ODD_PARTITIONS.items()]
+    more = [add(f"{name}{n}", partitionValues={"part": "abc"[n % 3]}) for n in range(9) for name in ("p", "q")]
+    log = Log.begin(tmp_path / "odd", *files, *more, table=metadata(partitionColumns=["part"]))
+    log.commit(remove("x"))
+    catalog.import_table(log.location, name="odd")
+    opened, before = catalog.table("odd").snapshot(), catalog.table("odd").snapshot(version=0)
+    for name in ("quote", "long", "longer"):
+        literal = ODD_PARTITIONS[name].replace("'", "\\'")
+        for found in (
+            opened.to_arrow(where=f"part = '{literal}'").to_pylist(),
+            [*opened.iter_files(where=f"part = '{literal}'")],
+        ):
+            assert [row["path"] for row in found] == [name]
+    assert {"null", "empty"} <= {row["path"] for row in opened.to_arrow(where="part IS NULL").to_pylist()}
+    for version, where, sure in ((opened, "x", set()), (before, "x", {"x"}), (opened, "nowhere", set())):
+        kept = {row["path"] for row in version.to_arrow(where=f"part = '{where}'").to_pylist()}
+        assert kept == sure
+    assert opened.to_arrow(where="part IN ('a', 'b')").num_rows == 12
+    texts = opened.partition_texts
+    if catalog.engine.file_sql.partition_prefix is None:
+        assert texts is None
+    else:
+        assert texts == sorted(texts)
+        assert len(texts) == len(ODD_PARTITIONS) + 3
+        assert max(map(len, texts)) == 256
+
+
+def test_more_partitions_than_are_looked_at_are_found_by_their_files(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "_MOST_PARTITIONS", 3)
+    files = [add(f"f{n}", partitionValues={"part": str(n)}) for n in range(5)]
+    catalog.import_table(
+        Log.begin(tmp_path / "t", *files, table=metadata(partitionColumns=["part"])).location, name="t"
+    )
+    opened = catalog.table("t").snapshot()
+    assert opened.partition_texts is None
+    assert [row["path"] for row in opened.to_arrow(where="part = '4'").to_pylist()] == ["f4"]
+
+
 def test_a_table_without_files_has_an_empty_list_of_them(catalog: Catalog, tmp_path: Path) -> None:
     catalog.import_table(Log.begin(tmp_path / "empty").location, name="empty")
     opened = catalog.table("empty").snapshot()

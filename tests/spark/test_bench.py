@@ -60,7 +60,7 @@ def lab(spark: SparkSession, postgres_uri: str, tmp_path_factory: pytest.TempPat
         yield opened
 
 
-@pytest.mark.parametrize("scenario", _each())
+@pytest.mark.parametrize("scenario", list(_each()))
 def test_a_scenario_gives_a_result_with_all_contenders(scenario: Scenario, lab: Lab, tmp_path: Path) -> None:
     result = scenario.run(lab)
     assert {each.name for each in result.samples} == {each.name for each in scenario.contenders(lab)}

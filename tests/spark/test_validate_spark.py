@@ -58,7 +58,7 @@ def _each() -> Iterator[object]:
         yield pytest.param(*each, marks=marks, id=each[0].__name__)
 
 
-@pytest.mark.parametrize(("corrupt", "check", "version", "names_path"), _each())
+@pytest.mark.parametrize(("corrupt", "check", "version", "names_path"), list(_each()))
 def test_both_forms_tell_the_same_of_a_corruption(
     sqlite: Catalog,
     tmp_path: Path,

@@ -131,7 +131,7 @@ class State:
         with self.snapshot.reading() as queries:
             if self.snapshot.is_head:
                 found = queries.arrow("state_files_at_head", ADD_COLUMNS, condition=self.choice.condition, **values)
-                if found.num_rows:
+                if found.num_rows or self.snapshot.is_still_head(queries):
                     return found
             return queries.arrow("state_files", ADD_COLUMNS, condition=self.choice.condition, **values)
 

@@ -29,6 +29,7 @@ class Kind(Enum):
 
 TEXTS = (Kind.STRING, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.BOOLEAN, Kind.OTHER)
 Bind = Callable[[int | str], str]  # a value's place in the SQL text
+PREFIX = 256  # so many characters of the text of partition values are in an index: an entry has to be short
 
 # Regular expressions that Postgres, DuckDB and Python read alike. A 29th of February is left out: it may not exist, and
 # what is not a date must not hide a file.
@@ -76,6 +77,7 @@ class FileSql(ABC):
         """The text of a partition value, where `readable_partition` holds."""
 
     readable_partition: ClassVar[str]
+    partition_prefix: ClassVar[str | None] = None  # what is indexed of a file's partition values, if anything is
 
     @abstractmethod
     def typed(self, text: str, kind: Kind) -> str:

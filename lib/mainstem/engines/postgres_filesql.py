@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mainstem.engines.filesql import DAY, INTEGER, MOMENT, NUMBER, TEXTS, TIME, Bind, FileSql, Kind, simple_name
+from mainstem.engines.filesql import (
+    DAY,
+    INTEGER,
+    MOMENT,
+    NUMBER,
+    PREFIX,
+    TEXTS,
+    TIME,
+    Bind,
+    FileSql,
+    Kind,
+    simple_name,
+)
 
 _TOKENS = {
     Kind.INTEGER: f"^{INTEGER}$",
@@ -55,6 +67,7 @@ _INSIDE = {
 class PostgresFileSql(FileSql):
     exact_decimals = True
     readable_partition = "strpos(partition_values, '\\u') = 0"
+    partition_prefix = f'(left(partition_values, {PREFIX}) COLLATE "C")'
 
     def bound(self, section: str, path: Sequence[str], kind: Kind, bind: Bind) -> str | None:
         if kind is Kind.STRING:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mainstem.engines import Engine
 
 _TRUE, _FALSE = "(1 = 1)", "(1 = 0)"
+_WITHOUT_END = (float("inf"), float("-inf"))  # loosened beyond what a double can be: every value is on this side
 _DIGITS_OF_A_DOUBLE = 15  # decimals of so many digits stay apart when they are read as doubles
 
 
@@ -96,6 +97,8 @@ class _Writer:
         if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
             return self._related_moment(leaf, section, bound)
         operator, value = self._within_errors(leaf)
+        if value in _WITHOUT_END:
+            return _TRUE
         related = f"({bound}) {operator} {self._constant(kind, value)}"
         if kind is not Kind.STRING or section == "minValues":
             return related
@@ -150,7 +153,7 @@ class _Writer:
             related = f"({typed}) IN ({listed})"
         else:
             operator, value = self._within_errors(leaf)
-            related = f"({typed}) {operator} {self._constant(kind, value)}"
+            related = _TRUE if value in _WITHOUT_END else f"({typed}) {operator} {self._constant(kind, value)}"
         if textual:
             return f"coalesce({related} OR {text} = '{HIVE_NULL}', {_FALSE})"
         return f"coalesce({related}, {there})"
