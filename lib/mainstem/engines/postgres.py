@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import select
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import psycopg
@@ -19,6 +18,8 @@ from mainstem import sqltext
 from mainstem.columns import Column, arrow_schema
 from mainstem.engines.base import PATIENCE, Asked, Capabilities, Change, Connection, Engine, Found, Jdbc, Outcome, Rows
 from mainstem.engines.pool import Pool
+from mainstem.engines.postgres_arrow import ArrowReader
+from mainstem.engines.postgres_bundle import Bundle, bundled, own_name
 from mainstem.engines.postgres_filesql import PostgresFileSql
 from mainstem.engines.turns import thread_turn
 from mainstem.settings import Settings
@@ -36,53 +37,8 @@ _TURN_LOCK = 0x7475726E  # "turn"
 
 # Up to so many rows are values of a statement; COPY has a round trip more, and half the work from about here on.
 _FEW_IN = 4
-# Rows are decoded in batches that stay in the processor's cache: 100,824 files of 650 bytes took 195 ms by the driver's
-# own 16 MB, and take 150 by this.
-_BATCH_BYTES = str(4 * 1024 * 1024)
-
-
 # Up to so many rows are fetched one by one: that takes 5 microseconds each, another connection for ADBC 6 milliseconds.
 _FEW_OUT = 1000
-
-
-class _Kept:
-    """An ADBC database that a connection uses and does not close."""
-
-    def __init__(self, conninfo: str) -> None:
-        import adbc_driver_postgresql  # type: ignore[import-untyped]
-
-        self.database = adbc_driver_postgresql.connect(conninfo)
-
-    def close(self) -> None:
-        """Others connect through it."""
-
-
-@lru_cache(maxsize=16)
-def _adbc_database(process: int, conninfo: str) -> _Kept:
-    """ADBC's knowledge of a server's types, which takes 45 ms to gather; a connection takes 4. It holds none open."""
-    return _Kept(conninfo)
-
-
-class _Adbc:
-    """An ADBC connection that knows whether it failed: ADBC itself does not say."""
-
-    def __init__(self, adbc: Any) -> None:
-        self.adbc = adbc
-        self.broken = False
-
-    def close(self) -> None:
-        self.adbc.close()
-
-
-class _Bundle(NamedTuple):
-    """Several changes as one statement. The values of each have names of their own in it."""
-
-    text: str
-    parts: list[sqltext.Bound]
-
-
-def _own(place: int, name: str) -> str:
-    return f"s{place}_{name}"
 
 
 class PostgresEngine(Engine):
@@ -109,9 +65,7 @@ class PostgresEngine(Engine):
         self._pool = Pool(self._connect_patiently, self._usable, size=settings.pool_size, wait=settings.busy_timeout)
 
         self._turns = Pool(self._connect_for_turns, self._usable, size=settings.pool_size, wait=settings.busy_timeout)
-        self._adbc = Pool(
-            self._connect_adbc, lambda adbc: not adbc.broken, size=settings.pool_size, wait=settings.busy_timeout
-        )
+        self._arrow = ArrowReader(self._conninfo, size=settings.pool_size, wait=settings.busy_timeout)
 
     def _connect_patiently(self) -> Connection:
         return self.patiently(self._connect, what="connecting")
@@ -265,7 +219,7 @@ class PostgresEngine(Engine):
         }
         bundle = self._bundle(tuple(each.sql for each in statements.values()), durable)
         values = {
-            _own(place, name): value
+            own_name(place, name): value
             for place, each in enumerate(statements.values())
             for name, value in bundle.parts[place].pick(each.values).items()
         }
@@ -276,20 +230,8 @@ class PostgresEngine(Engine):
             counts[place] = self.copy(connection, each.table, each.columns, each.rows)
         return [*(counts[place] for place in range(len(changes))), clock]
 
-    def _bundled(self, statements: tuple[str, ...], durable: bool) -> _Bundle:
-        """Data-modifying CTEs all see what was there before the statement: none builds on another's outcome."""
-        parts = [
-            sqltext.bind(
-                sqltext.render(each, self.fragments),
-                lambda name, place=place: self.placeholder(_own(place, name)),  # type: ignore[misc]
-                double_percent=True,
-            )
-            for place, each in enumerate(statements)
-        ]
-        changes = ", ".join(f"c{place} AS ({part.text}\nRETURNING 1)" for place, part in enumerate(parts))
-        counts = "".join(f"(SELECT count(*) FROM c{place}), " for place in range(len(parts)))  # noqa: S608
-        lazily = "" if durable else " FROM set_config('synchronous_commit', 'off', true)"
-        return _Bundle(f"WITH {changes} SELECT {counts}clock_timestamp(){lazily}", parts)
+    def _bundled(self, statements: tuple[str, ...], durable: bool) -> Bundle:
+        return bundled([sqltext.render(each, self.fragments) for each in statements], durable=durable)
 
     def arrow(
         self,
@@ -300,12 +242,12 @@ class PostgresEngine(Engine):
         *,
         few: bool = False,
     ) -> pa.Table:
-        if few and not self._adbc.idle:
+        if few and not self._arrow.idle:
             by_row = self._few(connection, sql, values, columns)
             if by_row is not None:
                 return by_row
         literal = self._bound_literals(sql, values)
-        found: pa.Table = self.patiently(lambda: self._fetch(literal), what="reading")
+        found: pa.Table = self.patiently(lambda: self._arrow.fetch(literal), what="reading")
         return found.cast(arrow_schema(columns))
 
     def _few(
@@ -322,30 +264,12 @@ class PostgresEngine(Engine):
         arrays = [pa.array(each, field.type) for each, field in zip(found, arrow_schema(columns), strict=True)]
         return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
-    def _fetch(self, statement: str) -> pa.Table:
-        with self._adbc.lease() as connection:
-            try:
-                # Without bound parameters ADBC fetches by binary COPY, which is what makes it fast.
-                cursor = connection.adbc.cursor()
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": _BATCH_BYTES})
-                cursor.execute(statement)
-                return cursor.fetch_arrow_table()
-            except BaseException:
-                connection.broken = True
-                raise
-
     def _bound_literals(self, statement: str, values: Mapping[str, object]) -> str:
         """The statement with its values quoted by libpq's own rules."""
         rendered = sqltext.render(statement, self.fragments)
         wanted = sqltext.bind(rendered, self.placeholder).pick(values)
         quoted = {name: sql.Literal(value).as_string(None) for name, value in wanted.items()}
         return sqltext.bind(rendered, quoted.__getitem__).text
-
-    def _connect_adbc(self) -> Any:
-        from adbc_driver_manager import AdbcConnection, dbapi
-
-        kept = _adbc_database(os.getpid(), psycopg.conninfo.make_conninfo("", **self._conninfo()))
-        return _Adbc(dbapi.Connection(kept, AdbcConnection(kept.database), autocommit=True))  # type: ignore[arg-type]
 
     def now(self, connection: Connection) -> datetime:
         moment: datetime = connection.execute("SELECT clock_timestamp()").fetchone()[0]
@@ -380,4 +304,4 @@ class PostgresEngine(Engine):
     def close(self) -> None:
         self._pool.close()
         self._turns.close()
-        self._adbc.close()
+        self._arrow.close()
