@@ -114,6 +114,12 @@ def uri(postgres_uri: str) -> Iterator[str]:
         connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
 
 
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that stays until the last test: they share a catalog, which goes on naming the tables in it."""
+    return tmp_path_factory.mktemp("tables")
+
+
 @pytest.fixture(scope="module")
 def airflow(tmp_path_factory: pytest.TempPathFactory, uri: str) -> Airflow:
     assert AIRFLOW.is_dir(), "there is no Airflow yet: make airflow installs it."

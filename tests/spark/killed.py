@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-import mainstem.transaction as transaction
+import mainstem.committing as committing
 from mainstem import build_session, open_catalog
 
 # In the order in which a transaction passes them.
@@ -31,15 +31,15 @@ def die(*_: object, **__: object) -> NoReturn:
 def arrange(point: str) -> None:
     """Let the process die inside of the commit, where the point is there."""
     if point == POINTS[3]:
-        ratify = transaction.ratify
+        ratify = committing.ratify
 
         def and_die(*args: Any) -> NoReturn:
             ratify(*args)
             die()
 
-        transaction.ratify = and_die
+        committing.ratify = and_die
     if point == POINTS[4]:
-        transaction._published = die
+        committing._published = die
 
 
 def main(uri: str, scratch: str, point: str) -> None:
