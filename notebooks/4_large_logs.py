@@ -104,7 +104,7 @@ def plan(frame):
     with contextlib.redirect_stdout(said):
         frame.explain(mode="formatted")
     tree = said.getvalue().split("\n\n")[0]  # the operators; their details follow
-    return re.sub(r"JDBCRelation\(\(SELECT (.*?) FROM (\w+).*?rows_of_query\)", r"\2 (\1)", tree, flags=re.DOTALL)
+    return re.sub(r"JDBCRelation\(\(.*?UNION ALL\s+SELECT (.*?)\s+FROM (\w+).*?rows_of_query\)", r"\2 (\1)", tree, flags=re.DOTALL)
 
 
 with open_catalog(f"{server.uri()}?schema=lake", spark=spark, jdbc_slices=2) as two:
