@@ -149,5 +149,8 @@ def version_rows(
         return
     for kind, shape in BY_KIND.items():
         if kind in by_kind:
-            first = (table_id, version, *_OPEN[len(shape.keys)])
-            yield shape, ((*first, *values) for values in map(shape.values, by_kind[kind]))
+            yield shape, _open_rows((table_id, version, *_OPEN[len(shape.keys)]), shape, by_kind[kind])
+
+
+def _open_rows(keys: tuple[Any, ...], shape: Shape, actions: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    return ((*keys, *values) for values in map(shape.values, actions))

@@ -20,7 +20,7 @@ def narrowed(condition: Condition, texts: Sequence[str]) -> Sequence[str] | None
     Each is a JSON text, or the beginning of one that is longer: nothing is decided on a mere beginning. A file without
     any partition value is in no list, so there is none where such a file may match.
     """
-    if not names_partition(condition) or may_match(condition, {}, None):
+    if may_match(condition, {}, None):
         return None
     kept = [text for text in texts if _may_match(condition, text)]
     return kept if len(kept) <= _MOST_NAMED and 2 * len(kept) <= len(texts) else None
